@@ -1,0 +1,4 @@
+/* clock.h - time. */
+#pragma once
+
+double clock_s(void); /* monotonic seconds since an arbitrary start */

@@ -1,0 +1,48 @@
+/* dtype.h - element types of tensors, and conversion between F32 and BF16 (round to nearest even).
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+enum dtype { DTYPE_F32, DTYPE_BF16, DTYPE_F64, DTYPE_I32, DTYPE_I64 };
+
+static inline size_t dtype_bytes(enum dtype dt)
+{
+    switch (dt) {
+    case DTYPE_BF16: return 2;
+    case DTYPE_F32:
+    case DTYPE_I32: return 4;
+    case DTYPE_F64:
+    case DTYPE_I64: return 8;
+    }
+    return 0;
+}
+
+const char *dtype_name(enum dtype dt); /* "f32", "bf16", ... */
+
+/* The address of element i of an array of dt; the arithmetic is 64-bit whatever i's type. */
+static inline void *elem(const void *base, enum dtype dt, int64_t i)
+{
+    return (char *)base + i * (int64_t)dtype_bytes(dt);
+}
+
+typedef uint16_t bf16; /* the one typedef of the project: a bit pattern, not a number */
+
+static inline float bf16_to_f32(bf16 x)
+{
+    const uint32_t bits = (uint32_t)x << 16;
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+static inline bf16 f32_to_bf16(float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    const uint32_t rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+    const uint32_t quiet = bits | 0x00400000u; /* keep a NaN a NaN: the carry could make it Inf */
+    return (bf16)(((bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded) >> 16);
+}

@@ -1,0 +1,55 @@
+/*
+ * err.h - how the program stops. Fatal faults print one line and end the whole job (die_at);
+ * faults that the caller can answer (bad YAML, a missing file) are collected in a struct err_list.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Exit codes of the program (sysexits.h). Scripts and schedulers rely on them. */
+enum exit_code {
+    CODE_DONE = 0,
+    CODE_USAGE = 64,    /* the command line is wrong */
+    CODE_DATA = 65,     /* the training data is bad */
+    CODE_NO_INPUT = 66, /* the training data is missing or unreadable */
+    CODE_INTERNAL = 70, /* a fault in the program, a library, or a number that is not finite */
+    CODE_IO = 74,       /* reading or writing failed: disk full, permissions */
+    CODE_REQUEUE = 75,  /* saved, run me again */
+    CODE_CONFIG = 78    /* the configuration is wrong */
+};
+
+/*
+ * Print one line to stderr in one write,
+ *     fatal [rank 2/4 host] file.c:11: CALL: message
+ * and end the job: MPI_Abort(MPI_COMM_WORLD, code) between MPI_Init and MPI_Finalize, _exit(code)
+ * otherwise. Never returns, never hangs: if MPI_Abort has not ended this process after 10 s, _exit.
+ * call may be NULL.
+ */
+_Noreturn void die_at(enum exit_code code, const char *file, int line, const char *call,
+                      const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+
+/* Stop with CODE_INTERNAL unless cond holds; the message gives the numbers: found and expected. */
+#define CHECK(cond, ...) CHECK_CODE(CODE_INTERNAL, cond, __VA_ARGS__)
+#define CHECK_CODE(code, cond, ...)                                                                \
+    do {                                                                                           \
+        if (!(cond)) die_at(code, __FILE__, __LINE__, #cond, __VA_ARGS__);                         \
+    } while (0)
+#define DIE(code, ...) die_at(code, __FILE__, __LINE__, NULL, __VA_ARGS__)
+
+/* Every MPI call is wrapped in this. Include <mpi.h> where it is used. */
+#define MPI_CHECK(call)                                                                            \
+    do {                                                                                           \
+        const int mpi_err_ = (call);                                                               \
+        if (mpi_err_ != 0) die_mpi_at(__FILE__, __LINE__, #call, mpi_err_);                        \
+    } while (0)
+_Noreturn void die_mpi_at(const char *file, int line, const char *call, int mpi_error);
+
+/* A list of messages, one fault each, for functions named *_try_*. A zeroed struct is empty. */
+struct err_list {
+    char *text; /* messages, each ended by a newline; NULL when there is none */
+    size_t n_bytes;
+    int n;
+};
+void err_add(struct err_list *errs, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void err_free(struct err_list *errs);

@@ -1,0 +1,49 @@
+/* mem.c - counted start-up allocations; see mem.h. */
+#include "base/mem.h"
+
+#include "base/arena.h"
+#include "base/err.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+
+static atomic_long n_live;
+static atomic_bool frozen;
+
+/* The size lies in a header of one alignment unit before the block. mmap gives zeroed pages that
+ * are committed when first touched, so a worst-case reservation costs nothing until it is needed.
+ */
+void *mem_alloc(size_t bytes, const char *what)
+{
+    CHECK(!atomic_load(&frozen), "%s: %zu bytes allocated after the first step", what, bytes);
+    const size_t total = bytes + ARENA_ALIGN;
+    char *p = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                   -1, 0);
+    CHECK(p != MAP_FAILED, "%s: no memory for %zu bytes", what, bytes);
+    if (total > (size_t)1 << 22) madvise(p, total, MADV_HUGEPAGE);
+    *(size_t *)p = total;
+    atomic_fetch_add(&n_live, 1);
+    return p + ARENA_ALIGN;
+}
+
+void mem_free(void *p)
+{
+    if (!p) return;
+    char *start = (char *)p - ARENA_ALIGN;
+    atomic_fetch_sub(&n_live, 1);
+    munmap(start, *(size_t *)start);
+}
+
+void mem_freeze(void)
+{
+    atomic_store(&frozen, true);
+}
+void mem_thaw(void)
+{
+    atomic_store(&frozen, false);
+}
+long mem_live(void)
+{
+    return atomic_load(&n_live);
+}

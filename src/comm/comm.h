@@ -1,0 +1,58 @@
+/*
+ * comm.h - collectives on one mesh axis. Every call is counted: calls, bytes this rank sends to
+ * ranks on its node and to ranks on other nodes, and seconds. Sums run over the members in axis
+ * order, in F32 (F64 and integers in their own type), and are rounded once: the same run gives the
+ * same bits. Buffers are backend memory; a call is enqueued on the stream the struct was made with,
+ * on the MPI transport it is finished on return. With one member on the axis a call copies (or does
+ * nothing in place) and counts nothing.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "kernels/backend.h"
+#include "topo/mesh.h"
+
+struct comm_count {
+    int64_t calls;
+    int64_t bytes_intra, bytes_inter; /* sent by this rank, within its node and to other nodes */
+    double seconds;
+};
+
+struct comm {
+    const struct mesh *mesh;
+    const struct backend *be;
+    struct stream *stream;
+    struct arena *staging; /* borrowed; pushed and popped within each call */
+    bool counting;         /* plan pass: nothing moves, only staging is sized */
+    struct comm_count count[N_AXES];
+};
+
+enum reduce_op { REDUCE_SUM, REDUCE_MAX };
+
+void comm_init(struct comm *comm, const struct mesh *mesh, const struct backend *be,
+               struct stream *stream, struct arena *staging, bool counting);
+
+/* buf [n] becomes the sum or maximum over the axis, on every member. F32, F64, I32, I64. */
+void comm_all_reduce(struct comm *comm, enum axis axis, void *buf, int64_t n, enum dtype dt,
+                     enum reduce_op op);
+
+/* in [size, n] -> out [n]: member r gets the sum over members of row r. F32, BF16. out may be row
+ * `rank` of in. */
+void comm_reduce_scatter(struct comm *comm, enum axis axis, void *out, const void *in, int64_t n,
+                         enum dtype dt);
+
+/* in [n] -> out [size, n], rows in axis order. in may be row `rank` of out. */
+void comm_all_gather(struct comm *comm, enum axis axis, void *out, const void *in, int64_t n,
+                     enum dtype dt);
+
+/* in [size, n] -> out [size, n]: row r goes to member r, row r comes from member r. */
+void comm_all_to_all(struct comm *comm, enum axis axis, void *out, const void *in, int64_t n,
+                     enum dtype dt);
+
+/* Rows of row_bytes bytes: send_rows[r] go to member r, recv_rows[r] come from member r, both
+ * packed in axis order. Counts are host memory; zero is fine. */
+void comm_all_to_all_rows(struct comm *comm, enum axis axis, void *out, const int64_t *recv_rows,
+                          const void *in, const int64_t *send_rows, size_t row_bytes);
+
+/* Sum over all axes since the last call; resets. */
+struct comm_count comm_take_count(struct comm *comm);

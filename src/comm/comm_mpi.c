@@ -1,0 +1,251 @@
+/*
+ * comm_mpi.c - the MPI transport of comm.h. Sums are made here, not by MPI: every member receives
+ * the others' pieces and adds them in axis order, so the bits do not depend on the library's choice
+ * of algorithm. Large reductions go through staging in pieces of bounded size.
+ */
+#include "comm/comm.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+
+#include <limits.h>
+#include <string.h>
+
+enum { PIECE_BYTES = 1 << 20 }; /* per member: bounds staging, stays in cache while it is summed */
+
+void comm_init(struct comm *comm, const struct mesh *mesh, const struct backend *be,
+               struct stream *stream, struct arena *staging, bool counting)
+{
+    *comm = (struct comm){
+        .mesh = mesh, .be = be, .stream = stream, .staging = staging, .counting = counting};
+}
+
+/* Around every collective: wait for the stream's data, time, count bytes sent to each member. */
+static double begin(struct comm *comm)
+{
+    if (!comm->counting) comm->be->stream_sync(comm->stream);
+    return clock_s();
+}
+
+static void end(struct comm *comm, enum axis axis, double start)
+{
+    comm->count[axis].calls++;
+    comm->count[axis].seconds += clock_s() - start;
+}
+
+static void count_even(struct comm *comm, enum axis axis, size_t bytes_each)
+{
+    const struct mesh_axis *a = &comm->mesh->axis[axis];
+    for (int r = 0; r < a->size; r++) {
+        if (r == a->rank) continue;
+        *(a->same_node[r] ? &comm->count[axis].bytes_intra : &comm->count[axis].bytes_inter) +=
+            (int64_t)bytes_each;
+    }
+}
+
+static int as_int(int64_t n)
+{
+    CHECK(n >= 0 && n <= INT_MAX, "message of %lld elements, MPI counts to %d", (long long)n,
+          INT_MAX);
+    return (int)n;
+}
+
+/* out[i] = sum or maximum over rows r of in[r][i], in row order. */
+#define REDUCE_ROWS(type)                                                                          \
+    for (int64_t i = 0; i < n; i++) {                                                              \
+        type sum = ((const type *)in)[i];                                                          \
+        for (int r = 1; r < rows; r++) {                                                           \
+            const type x = ((const type *)in)[(int64_t)r * n + i];                                 \
+            sum = op == REDUCE_SUM ? sum + x : (x > sum ? x : sum);                                \
+        }                                                                                          \
+        ((type *)out)[i] = sum;                                                                    \
+    }
+
+/* NaN must survive a maximum, or a bad number would be lost on the way. */
+static void max_rows_f32(float *out, const float *in, int rows, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        float most = in[i];
+        for (int r = 1; r < rows; r++) {
+            const float x = in[(int64_t)r * n + i];
+            most = x > most || x != x ? x : most;
+        }
+        out[i] = most;
+    }
+}
+
+static void sum_rows_f32(float *out, const float *in, int rows, int64_t n)
+{
+    memmove(out, in, (size_t)n * sizeof *out);
+    for (int r = 1; r < rows; r++)
+        for (int64_t i = 0; i < n; i++) out[i] += in[(int64_t)r * n + i];
+}
+
+static void sum_rows_bf16(bf16 *out, const bf16 *in, int rows, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        float sum = bf16_to_f32(in[i]);
+        for (int r = 1; r < rows; r++) sum += bf16_to_f32(in[(int64_t)r * n + i]);
+        out[i] = f32_to_bf16(sum);
+    }
+}
+
+/* in [rows, n] -> out [n]; out may not overlap in. */
+static void reduce_rows(void *out, const void *in, int rows, int64_t n, enum dtype dt,
+                        enum reduce_op op)
+{
+    if (dt == DTYPE_F32 && op == REDUCE_SUM)
+        sum_rows_f32(out, in, rows, n);
+    else if (dt == DTYPE_F32)
+        max_rows_f32(out, in, rows, n);
+    else if (dt == DTYPE_BF16)
+        sum_rows_bf16(out, in, rows, n);
+    else if (dt == DTYPE_F64)
+        REDUCE_ROWS(double)
+    else if (dt == DTYPE_I32)
+        REDUCE_ROWS(int32_t)
+    else
+        REDUCE_ROWS(int64_t)
+}
+
+void comm_all_reduce(struct comm *comm, enum axis axis, void *buf, int64_t n, enum dtype dt,
+                     enum reduce_op op)
+{
+    const struct mesh_axis *a = &comm->mesh->axis[axis];
+    if (a->size == 1 || n == 0) return;
+    const size_t width = dtype_bytes(dt);
+    const size_t mark = arena_mark(comm->staging);
+    const int64_t piece = PIECE_BYTES / (int64_t)width;
+    const int64_t most = n < piece ? n : piece;
+    char *all = arena_push(comm->staging, (size_t)most * width * (size_t)a->size);
+    if (!comm->counting) {
+        const double start = begin(comm);
+        for (int64_t at = 0; at < n; at += piece) {
+            const int64_t m = n - at < piece ? n - at : piece;
+            char *here = (char *)buf + at * (int64_t)width;
+            const int bytes = as_int(m * (int64_t)width);
+            MPI_CHECK(MPI_Allgather(here, bytes, MPI_BYTE, all, bytes, MPI_BYTE, a->comm));
+            reduce_rows(here, all, a->size, m, dt, op);
+        }
+        count_even(comm, axis, (size_t)n * width);
+        end(comm, axis, start);
+    }
+    arena_pop(comm->staging, mark);
+}
+
+void comm_reduce_scatter(struct comm *comm, enum axis axis, void *out, const void *in, int64_t n,
+                         enum dtype dt)
+{
+    const struct mesh_axis *a = &comm->mesh->axis[axis];
+    const size_t width = dtype_bytes(dt);
+    if (a->size == 1) {
+        if (out != in && !comm->counting) comm->be->copy(comm->stream, out, in, (size_t)n * width);
+        return;
+    }
+    const int64_t piece = PIECE_BYTES / (int64_t)width;
+    const int64_t most = n < piece ? n : piece;
+    const size_t mark = arena_mark(comm->staging);
+    char *send = arena_push(comm->staging, (size_t)most * width * (size_t)a->size);
+    char *recv = arena_push(comm->staging, (size_t)most * width * (size_t)a->size);
+    if (!comm->counting) {
+        const double start = begin(comm);
+        for (int64_t at = 0; at < n; at += piece) {
+            const int64_t m = n - at < piece ? n - at : piece;
+            const size_t bytes = (size_t)m * width;
+            for (int r = 0; r < a->size; r++)
+                memcpy(send + (size_t)r * bytes, elem(in, dt, (int64_t)r * n + at), bytes);
+            MPI_CHECK(MPI_Alltoall(send, as_int((int64_t)bytes), MPI_BYTE, recv,
+                                   as_int((int64_t)bytes), MPI_BYTE, a->comm));
+            reduce_rows(elem(out, dt, at), recv, a->size, m, dt, REDUCE_SUM);
+        }
+        count_even(comm, axis, (size_t)n * width);
+        end(comm, axis, start);
+    }
+    arena_pop(comm->staging, mark);
+}
+
+void comm_all_gather(struct comm *comm, enum axis axis, void *out, const void *in, int64_t n,
+                     enum dtype dt)
+{
+    const struct mesh_axis *a = &comm->mesh->axis[axis];
+    if (comm->counting) return;
+    const size_t bytes = (size_t)n * dtype_bytes(dt);
+    if (a->size == 1) {
+        if (out != in) comm->be->copy(comm->stream, out, in, bytes);
+        return;
+    }
+    const double start = begin(comm);
+    const char *mine = elem(out, dt, (int64_t)a->rank * n);
+    /* One call while the counts fit in an int, in whole elements of 8 bytes otherwise. */
+    const bool wide = bytes > INT_MAX && bytes % 8 == 0;
+    const int count = as_int((int64_t)(wide ? bytes / 8 : bytes));
+    MPI_CHECK(MPI_Allgather(in == mine ? MPI_IN_PLACE : in, count, wide ? MPI_INT64_T : MPI_BYTE,
+                            out, count, wide ? MPI_INT64_T : MPI_BYTE, a->comm));
+    count_even(comm, axis, bytes);
+    end(comm, axis, start);
+}
+
+void comm_all_to_all(struct comm *comm, enum axis axis, void *out, const void *in, int64_t n,
+                     enum dtype dt)
+{
+    const struct mesh_axis *a = &comm->mesh->axis[axis];
+    if (comm->counting) return;
+    const size_t bytes = (size_t)n * dtype_bytes(dt);
+    if (a->size == 1) {
+        comm->be->copy(comm->stream, out, in, bytes);
+        return;
+    }
+    const double start = begin(comm);
+    MPI_CHECK(MPI_Alltoall(in, as_int((int64_t)bytes), MPI_BYTE, out, as_int((int64_t)bytes),
+                           MPI_BYTE, a->comm));
+    count_even(comm, axis, bytes);
+    end(comm, axis, start);
+}
+
+void comm_all_to_all_rows(struct comm *comm, enum axis axis, void *out, const int64_t *recv_rows,
+                          const void *in, const int64_t *send_rows, size_t row_bytes)
+{
+    const struct mesh_axis *a = &comm->mesh->axis[axis];
+    if (comm->counting) return;
+    const double start = begin(comm);
+    const size_t mark = arena_mark(comm->staging);
+    MPI_Request *requests = arena_push(comm->staging, sizeof(MPI_Request) * 2 * (size_t)a->size);
+    MPI_Datatype row;
+    MPI_CHECK(MPI_Type_contiguous(as_int((int64_t)row_bytes), MPI_BYTE, &row));
+    MPI_CHECK(MPI_Type_commit(&row));
+    int n = 0;
+    char *to = out;
+    const char *from = in;
+    for (int r = 0; r < a->size; to += (size_t)recv_rows[r] * row_bytes, r++)
+        if (recv_rows[r] && r != a->rank)
+            MPI_CHECK(MPI_Irecv(to, as_int(recv_rows[r]), row, r, 0, a->comm, &requests[n++]));
+    to = out;
+    for (int r = 0; r < a->rank; r++) to += (size_t)recv_rows[r] * row_bytes;
+    for (int r = 0; r < a->size; from += (size_t)send_rows[r] * row_bytes, r++) {
+        const size_t bytes = (size_t)send_rows[r] * row_bytes;
+        if (r == a->rank) {
+            memcpy(to, from, bytes);
+        } else if (bytes) {
+            MPI_CHECK(MPI_Isend(from, as_int(send_rows[r]), row, r, 0, a->comm, &requests[n++]));
+            *(a->same_node[r] ? &comm->count[axis].bytes_intra : &comm->count[axis].bytes_inter) +=
+                (int64_t)bytes;
+        }
+    }
+    MPI_CHECK(MPI_Waitall(n, requests, MPI_STATUSES_IGNORE));
+    MPI_CHECK(MPI_Type_free(&row));
+    arena_pop(comm->staging, mark);
+    end(comm, axis, start);
+}
+
+struct comm_count comm_take_count(struct comm *comm)
+{
+    struct comm_count sum = {0};
+    for (int a = 0; a < N_AXES; a++) {
+        sum.calls += comm->count[a].calls;
+        sum.bytes_intra += comm->count[a].bytes_intra;
+        sum.bytes_inter += comm->count[a].bytes_inter;
+        sum.seconds += comm->count[a].seconds;
+        comm->count[a] = (struct comm_count){0};
+    }
+    return sum;
+}

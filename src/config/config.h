@@ -1,0 +1,169 @@
+/*
+ * config.h - the run's configuration: one YAML file (plus the files it names as base) and
+ * command-line overrides become one struct config. One table (keys.c) holds every key: it parses,
+ * validates, prints, documents. Everything after this stage takes const struct config *.
+ *
+ * Sections follow the flow of the run. Model keys have the names of Hugging Face's config.json.
+ */
+#pragma once
+
+#include "base/dtype.h"
+#include "base/err.h"
+
+#include <stdint.h>
+#include <stdio.h>
+
+/* A quantity that changes along the run: in stage i, from until[i-1] (0 for the first) to until[i],
+ * it moves from value[i-1] (the section's plain key for the first) to value[i] in this shape; after
+ * the last stage it keeps the last value. until counts train.schedule_unit (tokens or steps). */
+enum stage_shape { STAGE_HOLD, STAGE_LINEAR, STAGE_COSINE }; /* hold: value[i] all along */
+enum { MAX_STAGES = 8, MAX_PATHS = 64 };
+struct stages {
+    int n;
+    struct stage {
+        double until, value;
+        enum stage_shape shape;
+    } at[MAX_STAGES];
+};
+
+struct path_list {
+    int n;
+    const char *at[MAX_PATHS];
+};
+
+enum run_backend { RUN_BACKEND_AUTO, RUN_BACKEND_CPU, RUN_BACKEND_CUDA };
+struct config_run {
+    const char *dir; /* everything the run writes lies here */
+    int64_t seed;
+    enum run_backend backend;
+    bool overwrite; /* a non-empty dir is an error unless set */
+    int threads;    /* per rank; 0: cores this rank may use / ranks on the node, at least 1 */
+};
+
+struct config_topology {
+    int tp, ep;
+    int ranks_per_node; /* 0: ask MPI which ranks share memory */
+};
+
+struct config_data {
+    struct path_list train, heldout; /* shard files or directories */
+    int sequence_length;
+    bool document_mask; /* attention and labels stay inside a document */
+    bool shuffle;
+    int max_epochs; /* 0: repeat for ever; otherwise running out is an error before the start */
+};
+
+enum scoring { SCORING_SIGMOID, SCORING_SOFTMAX };
+enum topk_method { TOPK_NOAUX_TC, TOPK_GREEDY, TOPK_GROUP_LIMITED_GREEDY };
+enum rope_type { ROPE_DEFAULT, ROPE_YARN };
+enum mtp_hidden { MTP_HIDDEN_NORMED, MTP_HIDDEN_RAW };
+struct config_model {
+    int vocab_size, hidden_size, num_hidden_layers, first_k_dense_replace;
+    int intermediate_size, moe_intermediate_size;
+    int num_attention_heads;
+    int q_lora_rank; /* 0 (YAML null): queries come straight from the hidden state */
+    int kv_lora_rank, qk_nope_head_dim, qk_rope_head_dim, v_head_dim;
+    int n_routed_experts, n_shared_experts, num_experts_per_tok, n_group, topk_group;
+    enum scoring scoring_func;
+    enum topk_method topk_method; /* noaux_tc has the selection bias and group score top-2 sum;
+                                     greedy no groups; group_limited_greedy group score max */
+    bool norm_topk_prob;
+    double routed_scaling_factor;
+    double rms_norm_eps;
+    double rope_theta;
+    enum rope_type rope_type; /* model.rope_scaling.type: default | yarn */
+    double rope_factor, rope_beta_fast, rope_beta_slow, rope_mscale, rope_mscale_all_dim;
+    int rope_original_max_position_embeddings;
+    int max_position_embeddings;
+    int num_nextn_predict_layers; /* MTP depth, >= 0 */
+    enum mtp_hidden mtp_hidden;   /* what feeds the next depth: after or before the final norm */
+    double initializer_range;
+};
+
+enum schedule_unit { UNIT_TOKENS, UNIT_STEPS };
+struct config_train {
+    int64_t steps;
+    int global_batch, micro_batch; /* sequences a step; sequences a rank computes at once */
+    struct stages global_batch_stages;
+    int global_batch_multiple; /* a ramped batch is rounded down to such a multiple; 0: the start
+                                  value of the ramp */
+    enum schedule_unit schedule_unit;
+    enum dtype compute_dtype; /* F32 or BF16; masters and gradients are F32 always */
+    int eval_every;           /* steps; 0: never */
+    int eval_sequences;       /* 0: the whole held-out set */
+    int log_every;
+    int loss_chunk_tokens; /* tokens whose logits exist at once */
+    double router_bias_speed;
+    struct stages router_bias_speed_stages;
+    bool router_bias_centred;
+    double balance_loss_alpha;
+    double mtp_loss_weight;
+    struct stages mtp_loss_weight_stages;
+};
+
+enum lr_schedule { LR_CONSTANT, LR_COSINE, LR_LINEAR, LR_STAGES };
+struct config_optimizer {
+    double lr, min_lr;
+    enum lr_schedule schedule; /* after warm-up: constant; cosine or linear to min_lr at the last
+                                  step; stages: lr_stages */
+    int64_t warmup_steps;
+    struct stages lr_stages;
+    double beta1, beta2, eps, weight_decay;
+    bool decay_all; /* decay norms as well as matrices */
+    double clip;    /* global gradient norm; 0: off */
+    enum dtype moments_dtype;
+};
+
+struct config_debug {
+    bool token_hash;       /* log a hash of each step's tokens and sample ids */
+    int64_t dump_step;     /* write per-token loss and expert ids of this step; 0: never */
+    bool param_hash;       /* print hash and L2 norm of all parameters at the end */
+    bool balanced_routing; /* token n goes to experts n*K .. n*K+K-1 (mod E), weights as scored */
+    bool poison_memory;    /* fill fresh and released memory with NaN */
+    int64_t nan_step;      /* put a NaN into nan_param's gradient on rank nan_rank at this step */
+    const char *nan_param;
+    int nan_rank;
+};
+
+struct config {
+    struct config_run run;
+    struct config_topology topology;
+    struct config_data data;
+    struct config_model model;
+    struct config_train train;
+    struct config_optimizer optimizer;
+    struct config_debug debug;
+    struct config_source *source; /* where each value came from and the strings; owned */
+};
+
+/*
+ * Read file, its bases and n overrides of the form section.key=value. Returns 0, or -1 with every
+ * fault found in errs (each with file:line:column, found, expected, nearest key). Not collective:
+ * rank 0 reads, config_broadcast_text hands the text on. Free with config_free.
+ */
+int config_try_load(struct config *cfg, const char *file, int n, char *const overrides[],
+                    struct err_list *errs);
+void config_free(struct config *cfg);
+
+/* What depends on the number of ranks: tp, ep, heads, experts, batch arithmetic. The same list. */
+int config_try_check_ranks(const struct config *cfg, int n_ranks, struct err_list *errs);
+
+/* Every key with its value and origin (default, file:line, command line), in YAML that loads back
+ * to the same configuration; origins are comments. */
+void config_print(const struct config *cfg, FILE *out);
+
+/* A hash of all resolved values (not of their origins). */
+uint64_t config_hash(const struct config *cfg);
+
+/* The reference page configs/README.md, from the key table. */
+void config_print_reference(FILE *out);
+
+/* Resolved YAML of rank 0 as text: config_to_text allocates (free with free()), config_from_text
+ * rebuilds the same struct on another rank. */
+char *config_to_text(const struct config *cfg);
+void config_from_text(struct config *cfg, const char *text);
+
+static inline int config_experts_biased(const struct config_model *m)
+{
+    return m->topk_method == TOPK_NOAUX_TC;
+}

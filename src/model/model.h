@@ -1,0 +1,264 @@
+/*
+ * model.h - the DeepSeek-V3 transformer: forward and backward of one micro-batch on this rank, as a
+ * list of phases that the step loop (or a plan pass that only counts memory) walks.
+ *
+ * Legend of the whole project
+ *   B sequences, T tokens a sequence, D model width, H heads, E routed experts, K experts a token,
+ *   F expert width, V vocabulary, L layers, M rows that arrive at this rank's experts.
+ *   N tokens of this rank between blocks = B * T / tp: the flattened [B * T] tokens of a
+ * micro-batch are cut into tp equal parts (sequence parallelism). Na = N * tp = B * T: all of them.
+ *   R = r_q + r_kv + d_rope: the latents of MLA side by side, [normed q latent | normed kv latent |
+ *   rotated k_pe]. A suffix _l marks what is local to a tp or ep rank (H_l, E_l).
+ *   dt is train.compute_dtype; parameters' gradients and everything in the router are F32.
+ *
+ * Source: DeepSeek-V3 technical report (arXiv 2412.19437) section 2; Hugging Face
+ * DeepseekV3ForCausalLM for names and layouts.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "comm/comm.h"
+#include "kernels/backend.h"
+#include "model/param.h"
+
+struct model;
+struct layer;
+struct flow;
+
+/* One step of a layer. Compute phases of one micro-batch may run under exchange phases of another.
+ */
+enum phase_kind { PHASE_COMPUTE, PHASE_EXCHANGE };
+struct phase {
+    const char *name;
+    enum phase_kind kind;
+    void (*fwd)(struct model *m, struct layer *l, struct flow *f);
+    void (*bwd)(struct model *m, struct layer *l, struct flow *f);
+};
+
+/* Parameters of a SwiGLU MLP, dense or shared; width F over all tp ranks. */
+struct mlp_params {
+    struct param *gate, *up, *down;
+    int F;
+};
+
+struct attention_params {
+    struct param *norm, *q_a, *q_norm, *q_b; /* q_a, q_norm NULL: q_b is q_proj */
+    struct param *kv_a, *kv_norm, *kv_b, *o;
+};
+
+enum { MAX_PHASES = 7 };
+struct layer {
+    int index; /* num_hidden_layers + k for MTP module k */
+    int moe;   /* which MoE layer, 0 .. n_moe - 1; -1: dense */
+    int mtp;   /* depth 1 .. n_mtp; 0: main model */
+    const struct phase *phases[MAX_PHASES];
+    int n_phases;
+    struct param *ffn_norm;
+    struct attention_params attention;
+    struct mlp_params mlp; /* dense MLP, or shared experts (gate NULL: none) */
+    struct param *router, *expert_gate, *expert_up, *expert_down;
+    struct param *enorm, *hnorm, *eh_proj; /* MTP modules */
+};
+
+/* What forward keeps for backward. Pointers into the flow's stack. */
+struct mlp_acts {
+    const void *x_all; /* [Na, D] */
+    void *gate, *up;   /* [Na, F_l] */
+};
+
+struct exchange {                   /* one layer's expert exchange, see exchange.h */
+    int64_t M;                      /* rows at this rank's experts */
+    int64_t *send_rows, *recv_rows; /* host [ep] */
+    int64_t *offset;                /* host [E_l + 1]: rows of each local expert */
+    int32_t *from; /* [M] grouped row j is received row from[j]; NULL when ep is 1 */
+    int32_t *to;   /* [M] its inverse */
+};
+
+struct layer_acts {
+    size_t mark; /* the stack before this layer */
+    /* MTP input */
+    const void *hidden; /* [N, D] what the previous stage handed over */
+    void *embedded;     /* [N, D] */
+    void *joined;       /* [N, 2 D] normed embedding, normed hidden */
+    float *rstd_e, *rstd_h;
+    /* attention */
+    const void *h_in;   /* [N, D] */
+    void *n1;           /* [N, D] */
+    const void *n1_all; /* [Na, D], only without q_lora_rank */
+    void *raw;          /* [N, R] latents before their norms */
+    void *latent_all;   /* [Na, R] */
+    void *q, *kv, *out; /* [Na, H_l, d_qk], [Na, H_l, d_nope + d_v], [Na, H_l, d_v] */
+    float *rstd1, *rstd_q, *rstd_kv, *lse;
+    /* feed forward */
+    void *h_mid; /* [N, D] */
+    void *n2;    /* [N, D] */
+    float *rstd2;
+    struct mlp_acts mlp;
+    /* router */
+    float *score, *weight, *coef; /* [N, E], [N, K], [B, E] */
+    int32_t *expert, *order, *place;
+    int64_t *count; /* [E] rows this rank sends to each expert */
+    /* experts */
+    struct exchange ex;
+    void *rows_in, *gate, *up; /* [M, D], [M, F], [M, F] */
+    void *rows_out;            /* [M, D]; released by combine */
+    size_t rows_out_mark;
+    void *rows_back; /* [N * K, D] in sorted order */
+    /* backward, between phases */
+    float *dweight;        /* [N, K] */
+    void *drows, *dx_rows; /* [M, D] */
+    void *dn2;             /* [N, D] */
+};
+
+/* Output of the main model (stage 0) or of an MTP module (stage k). */
+struct stage_out {
+    const void *h; /* [N, D] after the last layer */
+    void *n;       /* [N, D] after the stage's norm */
+    void *dn;      /* [N, D] gradient by n, from the loss and from the next stage */
+    float *rstd;
+};
+
+enum { MAX_MTP = 8 };
+
+/* A micro-batch on its way through the model. */
+struct flow {
+    bool train; /* false: nothing is counted or kept for backward */
+    int B, T;
+    int64_t N, Na;
+    int32_t *token;              /* [Na] */
+    int32_t *doc_buffer;         /* [Na] */
+    const int32_t *doc_start;    /* doc_buffer when attention stays inside documents, else NULL */
+    int32_t *label[1 + MAX_MTP]; /* [Na] -1: none */
+    int32_t *mtp_token[1 + MAX_MTP]; /* [Na] input of depth k; -1: none */
+    float *token_loss[1 + MAX_MTP];  /* [N] of this rank's tokens */
+    const void *h;                   /* [N, D] hidden state so far */
+    void *dh;                        /* [N, D] its gradient */
+    struct layer_acts *acts;         /* [n_layers] */
+    struct stage_out stage[1 + MAX_MTP];
+    float loss_scale[1 + MAX_MTP]; /* weight of one token's loss in the step's loss */
+    float balance_scale;           /* weight of one sequence's balance term */
+};
+
+struct model {
+    const struct config *cfg;
+    const struct mesh *mesh;
+    const struct backend *be;
+    struct stream *stream;
+    struct comm *comm;
+    struct param_table *params;
+    bool counting; /* plan pass: arenas count, nothing is computed */
+    double
+        imbalance; /* counting: rows assumed at each rank's experts / mean; <= 0: the worst case */
+
+    enum dtype dt;
+    int D, H_l, E, E_l, K, F, V_l, R, r_q, r_kv, d_nope, d_rope, d_v;
+    float softmax_scale;
+    int n_layers, n_moe, n_mtp;
+    struct layer *layer; /* [n_layers] */
+    struct param *embed, *final_norm, *head;
+    struct param *stage_norm[1 + MAX_MTP];
+
+    struct arena state, stack, scratch;
+    struct flow flow;
+    float *rope_table;     /* [T, d_rope / 2, 2] */
+    int32_t *forced;       /* [N, K] or NULL: debug.balanced_routing */
+    float *bias;           /* [n_moe, E] selection bias */
+    int64_t *expert_count; /* [n_moe, E] tokens of this step so far, this rank's */
+    double *loss_sum;      /* [1 + n_mtp] sums of token losses; then one: the balance loss */
+    int32_t *h_label;      /* host scratch for labels */
+};
+
+/* Run one operation of the backend, unless this is a plan pass. The one place where the model
+ * meets the backend. */
+#define RUN(m, op, ...)                                                                            \
+    do {                                                                                           \
+        if (!(m)->counting) (m)->be->op((m)->stream, __VA_ARGS__);                                 \
+    } while (0)
+
+/* Arena memory a model needs, by a dry run of forward and backward. */
+struct model_memory {
+    size_t state, stack, scratch, staging;
+};
+
+/* Everything the model borrows; all of it outlives the model. */
+struct model_parts {
+    const struct config *cfg;
+    const struct mesh *mesh;
+    const struct backend *be; /* NULL: counting */
+    struct stream *stream;
+    struct comm *comm;
+    struct param_table *params;
+};
+
+/* What the arenas will take for a training step and an evaluation, when each rank's experts get
+ * imbalance times the mean rows (<= 0: everything that can arrive). Not collective. */
+struct model_memory model_plan(const struct config *cfg, const struct mesh *mesh,
+                               struct param_table *params, double imbalance);
+
+/* Takes its arenas from the backend, of the sizes in memory. Selection biases start at 0. */
+void model_init(struct model *m, const struct model_parts *parts,
+                const struct model_memory *memory);
+void model_free(struct model *m);
+
+/*
+ * Make flow hold a micro-batch: token, doc_start host [B, T + 1] (doc_start used when
+ * data.document_mask), valid [B] false: a padding sequence without labels; NULL: all valid.
+ */
+void model_load(struct model *m, const int32_t *token, const int32_t *doc_start, const bool *valid);
+
+/* How many labels each stage has in such a micro-batch: n_label [1 + n_mtp] +=. Host arithmetic. */
+void model_count_labels(const struct model *m, const int32_t *token, const int32_t *doc_start,
+                        const bool *valid, int64_t *n_label);
+
+/* Forward of the loaded micro-batch; adds to loss_sum and, when train, expert_count and the balance
+ * loss, and leaves what backward needs on the stack. Collective over tp and ep. */
+void model_forward(struct model *m, bool train);
+
+/* Backward of the last model_forward(train); adds to all gradients and empties the stack. */
+void model_backward(struct model *m);
+
+/* Add up expert_count over all ranks into total [n_moe, E] (host) and move the biases; zero the
+ * counts. Collective over world. */
+void model_update_bias(struct model *m, int64_t *total, double speed);
+
+/* --- phases and pieces, one file each --- */
+extern const struct phase phase_mtp_input, phase_attention, phase_mlp, phase_route, phase_dispatch,
+    phase_shared, phase_experts, phase_combine;
+
+/* x [N, D] = rows of the embedding for the tokens of this rank, id [Na]. */
+void embed_fwd(struct model *m, void *x, const int32_t *id);
+void embed_bwd(struct model *m, const void *dx, const int32_t *id);
+
+/* out [N, D] = MLP(x [N, D]). */
+void mlp_fwd(struct model *m, const struct mlp_params *p, struct mlp_acts *acts, void *out,
+             const void *x);
+/* dx [N, D] from dy [N, D]; gradients of the weights accumulate. Overwrites acts. */
+void mlp_bwd(struct model *m, const struct mlp_params *p, struct mlp_acts *acts, void *dx,
+             const void *dy);
+
+/* Loss of stage k from its n [N, D] in chunks: token_loss, loss_sum; when f->train also dn and the
+ * head's gradient. */
+void loss_head(struct model *m, struct flow *f, int k);
+
+/* Tables and scales of rotary embedding (rope.c): plain or YaRN. */
+void rope_fill_table(float *table, const struct config_model *cfg, int T);
+double rope_softmax_scale(const struct config_model *cfg);
+
+/* --- memory of the flow --- */
+static inline void *push(struct model *m, int64_t n, enum dtype dt)
+{
+    return arena_push(&m->stack, (size_t)n * dtype_bytes(dt));
+}
+static inline void *scratch(struct model *m, int64_t n, enum dtype dt)
+{
+    return arena_push(&m->scratch, (size_t)n * dtype_bytes(dt));
+}
+
+/* With tp: all ranks' rows of x [n / tp ...] in new scratch or stack memory; without: x itself. */
+static inline const void *gather_tp(struct model *m, struct arena *arena, const void *x, int64_t n)
+{
+    if (m->mesh->tp == 1) return x;
+    void *all = arena_push(arena, (size_t)n * (size_t)m->mesh->tp * dtype_bytes(m->dt));
+    comm_all_gather(m->comm, AXIS_TP, all, x, n, m->dt);
+    return all;
+}

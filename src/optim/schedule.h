@@ -1,0 +1,26 @@
+/*
+ * schedule.h - everything that changes along a run, as pure functions of how far it is. Steps are
+ * counted from 1; tokens and steps given here are those consumed before the step.
+ */
+#pragma once
+
+#include "config/config.h"
+
+/* How far a run is: what its schedules depend on. */
+struct progress {
+    int64_t step;   /* steps done */
+    int64_t tokens; /* tokens trained on (MTP does not count twice) */
+    int64_t samples;
+};
+
+/* Value of a staged quantity at `at` (tokens or steps, as train.schedule_unit says). */
+double schedule_stages(const struct stages *stages, double base, double at);
+
+/* Learning rate of the next step: warm-up factor (step + 1) / warmup_steps, then the schedule. */
+double schedule_lr(const struct config *cfg, const struct progress *at);
+
+/* Sequences of the next step, a multiple of train.global_batch_multiple when ramped. */
+int schedule_global_batch(const struct config *cfg, const struct progress *at);
+
+double schedule_router_bias_speed(const struct config *cfg, const struct progress *at);
+double schedule_mtp_loss_weight(const struct config *cfg, const struct progress *at);

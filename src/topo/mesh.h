@@ -1,0 +1,56 @@
+/*
+ * mesh.h - where a rank sits. World = dp x tp for dense parameters; experts lie on the same ranks
+ * as edp x ep. Rank order: tp fastest, then contiguous blocks of ep ranks, so that an expert group
+ * stays on as few nodes as possible:
+ *
+ *     tp_rank = rank % tp    dp_rank  = rank / tp
+ *     ep_rank = rank % ep    edp_rank = rank / ep
+ *
+ * A node is what MPI_Comm_split_type(SHARED) says, or topology.ranks_per_node consecutive ranks.
+ */
+#pragma once
+
+#include "config/config.h"
+
+#include <mpi.h>
+
+enum axis { AXIS_WORLD, AXIS_DP, AXIS_TP, AXIS_EP, AXIS_EDP, N_AXES };
+
+struct mesh_axis {
+    int size, rank;  /* of this rank along the axis */
+    int *world_rank; /* [size] world ranks of the members, in axis order */
+    bool *same_node; /* [size] whether a member is on this rank's node */
+    MPI_Comm comm;
+};
+
+struct mesh {
+    int rank, size;
+    int dp, tp, ep, edp;
+    int node, n_nodes, local_rank, local_size;
+    int core_sharers; /* ranks of this machine that may run on this rank's cores */
+    struct mesh_axis axis[N_AXES];
+};
+
+/* Collective over MPI_COMM_WORLD. The config must have passed config_try_check_ranks. Owns the
+ * communicators until mesh_free (collective). */
+void mesh_init(struct mesh *mesh, const struct config *cfg);
+void mesh_free(struct mesh *mesh);
+
+const char *axis_name(enum axis axis); /* "world", "dp", ... */
+
+/* Cores this process may run on. */
+int mesh_cores(void);
+
+/* Threads a rank should use: run.threads, or cores
+ * it may use / ranks on the node that share them, at least 1. */
+int mesh_threads(const struct mesh *mesh, const struct config *cfg);
+
+/* The text of rank 0, NUL-terminated, on every rank; new memory, free with free(). Collective over
+ * MPI_COMM_WORLD. text is read on rank 0 only. */
+char *mesh_broadcast_text(const char *text);
+
+/* Collective over comm. If any rank is not ok, the lowest such rank prints why and the job ends
+ * with code. */
+#define AGREE(comm, ok, code, why) agree_at(__FILE__, __LINE__, comm, ok, code, why)
+void agree_at(const char *file, int line, MPI_Comm comm, bool ok, enum exit_code code,
+              const char *why);

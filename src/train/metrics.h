@@ -1,0 +1,57 @@
+/*
+ * metrics.h - what the run reports: metrics.jsonl (one JSON object a line, the source of truth),
+ * torchtitan-like console lines, the final summary. Rank 0 writes; the numbers it is handed are
+ * already those of the whole job.
+ */
+#pragma once
+
+#include "config/config.h"
+#include "topo/mesh.h"
+
+enum phase_time { TIME_DATA, TIME_FORWARD_BACKWARD, TIME_COMM, TIME_OPTIMIZER, TIME_EVAL, N_TIMES };
+
+struct step_report {
+    int64_t step, tokens, step_tokens; /* tokens: trained on so far; step_tokens: in this step */
+    double loss;                       /* token-weighted mean over the global batch, nats */
+    double mtp_loss;     /* mean over depths of each depth's own mean; 0 without MTP */
+    double balance_loss; /* alpha sum f P, mean over sequences and MoE layers */
+    double grad_norm, lr;
+    double step_s, compute_s, comm_s; /* of rank 0; comm_s includes waiting */
+    int64_t bytes_intra, bytes_inter; /* sent by all ranks in this step */
+    int n_moe_layers;                 /* MTP modules included */
+    const double *expert_load;        /* [n_moe_layers] max / mean tokens an expert */
+    const int64_t *expert_count; /* [n_moe_layers, E]; written when debug.dump_step is this step */
+    int64_t dropped;             /* always 0: dropless */
+    double bias_min, bias_max;
+    uint64_t token_hash;    /* debug.token_hash */
+    double time_s[N_TIMES]; /* of rank 0, this step */
+};
+
+struct run_identity {
+    const char *version;
+    uint64_t config_hash, train_fingerprint, heldout_fingerprint; /* 0: no held-out data */
+    int64_t params_total, params_active;
+    double flop_per_token;   /* exact causal, forward + backward, for the share of peak */
+    double peak_flops;       /* all ranks together, measured; 0: unknown */
+    const char *peak_source; /* e.g. "measured F32 products, 2 ranks x 1 thread" */
+};
+
+struct metrics;
+
+/* Opens run.dir/metrics.jsonl and writes the identity line. Only rank 0 does anything; elsewhere
+ * it returns an object that ignores all calls. */
+struct metrics *metrics_open(const struct config *cfg, const struct mesh *mesh,
+                             const struct run_identity *id);
+
+/* JSON line, and a console line every train.log_every steps and at the first and last step; on a
+ * terminal the line has the time left. The first step is marked as an outlier: it does not enter
+ * the median. */
+void metrics_step(struct metrics *mx, const struct step_report *r);
+void metrics_eval(struct metrics *mx, int64_t step, double eval_loss, int64_t eval_tokens,
+                  double seconds);
+
+/* debug.param_hash */
+void metrics_param_hash(struct metrics *mx, uint64_t hash, double l2);
+
+/* Final summary: tokens, time, median tokens/s, share of peak, time by phase, last losses. */
+void metrics_close(struct metrics *mx);
