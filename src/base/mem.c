@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 static atomic_long n_live;
 static atomic_bool frozen;
@@ -46,4 +47,9 @@ void mem_thaw(void)
 long mem_live(void)
 {
     return atomic_load(&n_live);
+}
+
+size_t mem_physical(void)
+{
+    return (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
 }

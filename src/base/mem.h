@@ -16,3 +16,5 @@ void mem_freeze(void);
 void mem_thaw(void);
 
 long mem_live(void); /* blocks not yet freed; zero at exit */
+
+size_t mem_physical(void); /* bytes of memory this machine has */

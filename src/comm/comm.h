@@ -24,6 +24,7 @@ struct comm {
     struct stream *stream;
     struct arena *staging; /* borrowed; pushed and popped within each call */
     bool counting;         /* plan pass: nothing moves, only staging is sized */
+    double *host_all;      /* owned: a few numbers of every rank */
     struct comm_count count[N_AXES];
 };
 
@@ -31,13 +32,17 @@ enum reduce_op { REDUCE_SUM, REDUCE_MAX };
 
 void comm_init(struct comm *comm, const struct mesh *mesh, const struct backend *be,
                struct stream *stream, struct arena *staging, bool counting);
+void comm_free(struct comm *comm);
 
 /* buf [n] becomes the sum or maximum over the axis, on every member. F32, F64, I32, I64. */
 void comm_all_reduce(struct comm *comm, enum axis axis, void *buf, int64_t n, enum dtype dt,
                      enum reduce_op op);
 
+/* The same for up to 64 F64 numbers in host memory. */
+void comm_all_reduce_host(struct comm *comm, enum axis axis, double *x, int n, enum reduce_op op);
+
 /* in [size, n] -> out [n]: member r gets the sum over members of row r. F32, BF16. out may be row
- * `rank` of in. */
+ * `rank` of in; the other rows are left as they are. */
 void comm_reduce_scatter(struct comm *comm, enum axis axis, void *out, const void *in, int64_t n,
                          enum dtype dt);
 
@@ -53,6 +58,9 @@ void comm_all_to_all(struct comm *comm, enum axis axis, void *out, const void *i
  * packed in axis order. Counts are host memory; zero is fine. */
 void comm_all_to_all_rows(struct comm *comm, enum axis axis, void *out, const int64_t *recv_rows,
                           const void *in, const int64_t *send_rows, size_t row_bytes);
+
+/* Seconds in collectives since the counts were last taken. */
+double comm_seconds(const struct comm *comm);
 
 /* Sum over all axes since the last call; resets. */
 struct comm_count comm_take_count(struct comm *comm);

@@ -7,17 +7,29 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/mem.h"
 
 #include <limits.h>
 #include <string.h>
 
-enum { PIECE_BYTES = 1 << 20 }; /* per member: bounds staging, stays in cache while it is summed */
+enum { HOST_MAX = 64 }; /* numbers in one host reduction */
+/* A reduction goes through staging in pieces: this much over all members, but not less than a
+ * message worth sending each. */
+enum { STAGING_BYTES = 8 << 20, LEAST_PIECE_BYTES = 16 << 10 };
 
 void comm_init(struct comm *comm, const struct mesh *mesh, const struct backend *be,
                struct stream *stream, struct arena *staging, bool counting)
 {
     *comm = (struct comm){
         .mesh = mesh, .be = be, .stream = stream, .staging = staging, .counting = counting};
+    if (!counting)
+        comm->host_all = mem_alloc((size_t)mesh->size * HOST_MAX * sizeof(double), "host sums");
+}
+
+void comm_free(struct comm *comm)
+{
+    mem_free(comm->host_all);
+    comm->host_all = NULL;
 }
 
 /* Around every collective: wait for the stream's data, time, count bytes sent to each member. */
@@ -48,6 +60,15 @@ static int as_int(int64_t n)
     CHECK(n >= 0 && n <= INT_MAX, "message of %lld elements, MPI counts to %d", (long long)n,
           INT_MAX);
     return (int)n;
+}
+
+/* Elements of each member in one piece of a reduction of n. */
+static int64_t piece_of(const struct mesh_axis *a, int64_t n, enum dtype dt)
+{
+    const int64_t share = STAGING_BYTES / a->size;
+    const int64_t bytes = share > LEAST_PIECE_BYTES ? share : LEAST_PIECE_BYTES;
+    const int64_t piece = bytes / (int64_t)dtype_bytes(dt);
+    return n < piece ? n : piece;
 }
 
 /* out[i] = sum or maximum over rows r of in[r][i], in row order. */
@@ -115,9 +136,8 @@ void comm_all_reduce(struct comm *comm, enum axis axis, void *buf, int64_t n, en
     if (a->size == 1 || n == 0) return;
     const size_t width = dtype_bytes(dt);
     const size_t mark = arena_mark(comm->staging);
-    const int64_t piece = PIECE_BYTES / (int64_t)width;
-    const int64_t most = n < piece ? n : piece;
-    char *all = arena_push(comm->staging, (size_t)most * width * (size_t)a->size);
+    const int64_t piece = piece_of(a, n, dt);
+    char *all = arena_push(comm->staging, (size_t)piece * width * (size_t)a->size);
     if (!comm->counting) {
         const double start = begin(comm);
         for (int64_t at = 0; at < n; at += piece) {
@@ -133,6 +153,27 @@ void comm_all_reduce(struct comm *comm, enum axis axis, void *buf, int64_t n, en
     arena_pop(comm->staging, mark);
 }
 
+void comm_all_reduce_host(struct comm *comm, enum axis axis, double *x, int n, enum reduce_op op)
+{
+    const struct mesh_axis *a = &comm->mesh->axis[axis];
+    if (a->size == 1 || comm->counting) return;
+    CHECK(n <= HOST_MAX, "%d host numbers in one reduction, at most %d", n, HOST_MAX);
+    const double start = clock_s();
+    MPI_CHECK(MPI_Allgather(x, n, MPI_DOUBLE, comm->host_all, n, MPI_DOUBLE, a->comm));
+    for (int i = 0; i < n; i++) {
+        x[i] = comm->host_all[i];
+        for (int r = 1; r < a->size; r++) {
+            const double y = comm->host_all[(int64_t)r * n + i];
+            if (op == REDUCE_SUM)
+                x[i] += y;
+            else if (y > x[i] || y != y)
+                x[i] = y;
+        }
+    }
+    count_even(comm, axis, (size_t)n * sizeof *x);
+    end(comm, axis, start);
+}
+
 void comm_reduce_scatter(struct comm *comm, enum axis axis, void *out, const void *in, int64_t n,
                          enum dtype dt)
 {
@@ -142,11 +183,10 @@ void comm_reduce_scatter(struct comm *comm, enum axis axis, void *out, const voi
         if (out != in && !comm->counting) comm->be->copy(comm->stream, out, in, (size_t)n * width);
         return;
     }
-    const int64_t piece = PIECE_BYTES / (int64_t)width;
-    const int64_t most = n < piece ? n : piece;
+    const int64_t piece = piece_of(a, n, dt);
     const size_t mark = arena_mark(comm->staging);
-    char *send = arena_push(comm->staging, (size_t)most * width * (size_t)a->size);
-    char *recv = arena_push(comm->staging, (size_t)most * width * (size_t)a->size);
+    char *send = arena_push(comm->staging, (size_t)piece * width * (size_t)a->size);
+    char *recv = arena_push(comm->staging, (size_t)piece * width * (size_t)a->size);
     if (!comm->counting) {
         const double start = begin(comm);
         for (int64_t at = 0; at < n; at += piece) {
@@ -235,6 +275,13 @@ void comm_all_to_all_rows(struct comm *comm, enum axis axis, void *out, const in
     MPI_CHECK(MPI_Type_free(&row));
     arena_pop(comm->staging, mark);
     end(comm, axis, start);
+}
+
+double comm_seconds(const struct comm *comm)
+{
+    double sum = 0;
+    for (int a = 0; a < N_AXES; a++) sum += comm->count[a].seconds;
+    return sum;
 }
 
 struct comm_count comm_take_count(struct comm *comm)

@@ -17,6 +17,7 @@ struct model_counts {
     int64_t mtp_params;  /* all MTP modules, without the shared embedding and head */
     int64_t mtp_router_bias;
     /* FLOP a token, forward + backward, at data.sequence_length, with the MTP modules. */
+    int sequence_length;
     double flop_exact;      /* causal attention counted as (T + 1) / 2 keys a query */
     double flop_megatron;   /* Megatron-Core's formula */
     double flop_torchtitan; /* torchtitan's formula: attention not halved */

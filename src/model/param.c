@@ -203,8 +203,14 @@ void param_table_free(struct param_table *table)
 
 struct mesh param_mesh_single(void)
 {
-    struct mesh mesh = {
-        .size = 1, .dp = 1, .tp = 1, .ep = 1, .edp = 1, .local_size = 1, .n_nodes = 1};
+    struct mesh mesh = {.size = 1,
+                        .dp = 1,
+                        .tp = 1,
+                        .ep = 1,
+                        .edp = 1,
+                        .local_size = 1,
+                        .core_sharers = 1,
+                        .n_nodes = 1};
     for (int a = 0; a < N_AXES; a++) mesh.axis[a].size = 1;
     return mesh;
 }

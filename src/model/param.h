@@ -2,7 +2,7 @@
  * param.h - the parameter table: one row for everything that is trained. Initialisation, gradient
  * reduction, clipping, optimizer, checkpoint, counts and planner walk this table; nothing else
  * knows names. Names and shapes are Hugging Face's; the experts of one layer and projection are
- * one row [E, out, in] named ...mlp.experts.*.gate_proj.weight.
+ * one row [E, out, in] named ...mlp.experts.gate_proj.weight.
  *
  * Rows are packed into buckets, one per (group, compute dtype). A bucket is one flat array per
  * rank, padded so that its optimizer shard (masters, moments) is an equal contiguous part on each

@@ -126,6 +126,8 @@ int mesh_cores(void)
 int mesh_threads(const struct mesh *mesh, const struct config *cfg)
 {
     if (cfg->run.threads > 0) return cfg->run.threads;
+    const char *asked = getenv("OMP_NUM_THREADS");
+    if (asked && atoi(asked) > 0) return atoi(asked);
     const int threads = mesh_cores() / mesh->core_sharers;
     return threads > 1 ? threads : 1;
 }

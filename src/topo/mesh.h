@@ -41,7 +41,7 @@ const char *axis_name(enum axis axis); /* "world", "dp", ... */
 /* Cores this process may run on. */
 int mesh_cores(void);
 
-/* Threads a rank should use: run.threads, or cores
+/* Threads a rank should use: run.threads, or OMP_NUM_THREADS, or cores
  * it may use / ranks on the node that share them, at least 1. */
 int mesh_threads(const struct mesh *mesh, const struct config *cfg);
 
