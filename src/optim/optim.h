@@ -16,7 +16,7 @@ struct optim {
     struct comm *comm;
     struct param_table *params;
     void *m[N_BUCKETS], *v[N_BUCKETS]; /* moments of this rank's shards, optimizer.moments_dtype */
-    double *norm_parts;                /* backend memory, one F64 a parameter and one for sums */
+    double *norm_parts;                /* backend memory, one F64 a parameter */
     double *h_norm_parts;              /* host copy */
     float *h_chunk;                    /* host: weights on their way from or to the backend */
 };
@@ -40,9 +40,9 @@ void optim_reduce_gradients(struct optim *opt);
  * fixed order, equal on all ranks. Not finite if any element is not. Collective over world. */
 double optim_grad_norm(struct optim *opt);
 
-/* After a norm that is not finite: the rank whose own gradient has the first such tensor (the lowest
- * of them; the shard's owner when only the sum over ranks is not finite) prints it with its step,
- * and the job ends with CODE_INTERNAL; no weight has changed. Collective, never returns. */
+/* After a norm that is not finite: the rank whose own gradient has the first such tensor (the
+ * lowest of them; the shard's owner when only the sum over ranks is not finite) prints it with its
+ * step, and the job ends with CODE_INTERNAL; no weight has changed. Collective, never returns. */
 _Noreturn void optim_die_nonfinite(struct optim *opt, int64_t step);
 
 /* One AdamW step of the shards with the gradients scaled by min(1, clip / (norm + 1e-6)), then

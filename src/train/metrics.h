@@ -24,7 +24,7 @@ struct step_report {
     int64_t dropped;             /* always 0: dropless */
     double bias_min, bias_max;
     uint64_t token_hash;    /* debug.token_hash */
-    double time_s[N_TIMES]; /* of rank 0, this step */
+    double time_s[N_TIMES]; /* of rank 0, this step; TIME_EVAL comes from metrics_eval instead */
 };
 
 struct run_identity {
@@ -39,13 +39,13 @@ struct run_identity {
 struct metrics;
 
 /* Opens run.dir/metrics.jsonl and writes the identity line. Only rank 0 does anything; elsewhere
- * it returns an object that ignores all calls. */
+ * it returns an object that ignores all calls. Fatal: CODE_CONFIG when run.dir has something in it
+ * and run.overwrite is not set, CODE_IO when a write fails, here and later. */
 struct metrics *metrics_open(const struct config *cfg, const struct mesh *mesh,
                              const struct run_identity *id);
 
-/* JSON line, and a console line every train.log_every steps and at the first and last step; on a
- * terminal the line has the time left. The first step is marked as an outlier: it does not enter
- * the median. */
+/* JSON line, and a console line with the time left every train.log_every steps and at the first and
+ * last step. The first step is marked as an outlier: it does not enter the median. */
 void metrics_step(struct metrics *mx, const struct step_report *r);
 void metrics_eval(struct metrics *mx, int64_t step, double eval_loss, int64_t eval_tokens,
                   double seconds);

@@ -1,0 +1,134 @@
+/*
+ * weights.c - the initial values of all parameters, and a hash of their values. Both are made
+ * element by element from (parameter name, global index): they do not know the mesh, so every
+ * layout starts from the same bits and equal weights have equal hashes.
+ */
+#include "base/err.h"
+#include "base/rng.h"
+#include "optim/shard.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { BLOCK = 4096 }; /* elements a thread does at once */
+
+/* Local elements i .. i + result - 1 (at most `most`) have the global numbers *global and on. */
+static int64_t next_run(const struct param *p, const struct mesh *mesh, int64_t i, int64_t most,
+                        int64_t *global)
+{
+    *global = param_global_index(p, mesh, i);
+    if (p->split_dim <= 0) return most; /* whole, or a block of consecutive rows */
+    int64_t inner = 1;
+    for (int d = p->split_dim; d < p->n_dims; d++) inner *= p->local_dim[d];
+    const int64_t left = inner - i % inner;
+    return left < most ? left : most;
+}
+
+/* x[j] = initial value of local element first + j, j < n. */
+static void make_values(float *x, const struct optim *opt, const struct param *p, int64_t first,
+                        int64_t n)
+{
+    const uint64_t key = rng_key((uint64_t)opt->cfg->run.seed, p->name);
+    const double std = opt->cfg->model.initializer_range;
+    for (int64_t done = 0; done < n;) {
+        int64_t global;
+        const int64_t run = next_run(p, opt->comm->mesh, first + done, n - done, &global);
+        rng_fill_normal(x + done, key, (uint64_t)global, run, std);
+        done += run;
+    }
+}
+
+static void fill_piece(struct optim *opt, const struct param *p, int64_t first, int64_t count,
+                       int threads)
+{
+    const struct bucket *b = &opt->params->bucket[p->bucket];
+    for (int64_t at = first; at < first + count; at += OPTIM_CHUNK) {
+        const int64_t left = first + count - at;
+        const int64_t n = left < OPTIM_CHUNK ? left : OPTIM_CHUNK;
+#pragma omp parallel for num_threads(threads)
+        for (int64_t j = 0; j < n; j += BLOCK) {
+            const int64_t m = n - j < BLOCK ? n - j : BLOCK;
+            if (p->init == INIT_NORMAL)
+                make_values(opt->h_chunk + j, opt, p, at + j, m);
+            else
+                for (int64_t k = 0; k < m; k++) opt->h_chunk[j + k] = 1.0f;
+        }
+        opt->be->copy(opt->stream, b->master + (p->offset + at - b->shard0), opt->h_chunk,
+                      (size_t)n * sizeof(float));
+        opt->be->stream_sync(opt->stream); /* the chunk is filled again */
+    }
+}
+
+void optim_init_weights(struct optim *opt)
+{
+    const struct param_table *t = opt->params;
+    const int threads = mesh_threads(opt->comm->mesh, opt->cfg);
+    for (int i = 0; i < N_BUCKETS; i++) {
+        const struct bucket *b = &t->bucket[i];
+        if (b->n) opt->be->zero(opt->stream, b->master, (size_t)b->n_shard * sizeof(float));
+    }
+    for (int i = 0; i < t->n_params; i++) {
+        const struct param *p = &t->param[i];
+        int64_t first, count;
+        if (param_in_shard(p, &t->bucket[p->bucket], &first, &count))
+            fill_piece(opt, p, first, count, threads);
+    }
+    optim_gather_weights(opt);
+    optim_zero_gradients(opt);
+}
+
+/* Sum of the element hashes of local elements first .. first + n - 1, whose values are x. */
+static uint64_t hash_values(const float *x, const struct param *p, const struct mesh *mesh,
+                            int64_t first, int64_t n)
+{
+    const uint64_t key = rng_key(0, p->name);
+    uint64_t sum = 0;
+    for (int64_t done = 0; done < n;) {
+        int64_t global;
+        const int64_t run = next_run(p, mesh, first + done, n - done, &global);
+        for (int64_t j = 0; j < run; j++) {
+            uint32_t bits;
+            memcpy(&bits, &x[done + j], sizeof bits);
+            sum += rng_u64(rng_u64(key, (uint64_t)(global + j)), bits);
+        }
+        done += run;
+    }
+    return sum;
+}
+
+static uint64_t hash_piece(struct optim *opt, const struct param *p, const float *master,
+                           int64_t first, int64_t count)
+{
+    uint64_t sum = 0;
+    for (int64_t at = 0; at < count; at += OPTIM_CHUNK) {
+        const int64_t n = count - at < OPTIM_CHUNK ? count - at : OPTIM_CHUNK;
+        opt->be->copy(opt->stream, opt->h_chunk, master + at, (size_t)n * sizeof(float));
+        opt->be->stream_sync(opt->stream);
+        sum += hash_values(opt->h_chunk, p, opt->comm->mesh, first + at, n);
+    }
+    return sum;
+}
+
+void optim_param_hash(struct optim *opt, uint64_t *hash, double *l2)
+{
+    const struct param_table *t = opt->params;
+    uint64_t sum = 0;
+    opt->be->zero(opt->stream, opt->norm_parts, sizeof(double) * (size_t)t->n_params);
+    for (int i = 0; i < t->n_params; i++) {
+        const struct param *p = &t->param[i];
+        const struct bucket *b = &t->bucket[p->bucket];
+        int64_t first, count;
+        if (!param_in_shard(p, b, &first, &count)) continue;
+        const float *master = b->master + p->offset + first - b->shard0;
+        sum += hash_piece(opt, p, master, first, count);
+        opt->be->sum_squares(opt->stream, opt->norm_parts + i, master, count);
+    }
+    optim_fetch_parts(opt);
+    double squares = 0.0;
+    for (int i = 0; i < t->n_params; i++) squares += opt->h_norm_parts[i];
+    /* The hash is a sum modulo 2^64; its halves, summed over ranks, are exact in F64. */
+    double sums[3] = {squares, (double)(sum >> 32), (double)(sum & 0xffffffffu)};
+    comm_all_reduce_host(opt->comm, AXIS_WORLD, sums, 3, REDUCE_SUM);
+    *l2 = sqrt(sums[0]);
+    *hash = ((uint64_t)sums[1] << 32) + (uint64_t)sums[2];
+}

@@ -1,0 +1,174 @@
+/* console.c - torchtitan-like lines of `key: value` for people; see console.h. */
+#include "train/console.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TEXT = 32 }; /* bytes for one formatted number */
+
+#define COLOUR_KEY "\033[36m"
+#define COLOUR_LOSS "\033[32m"
+#define COLOUR_OFF "\033[0m"
+
+/* Open MPI gives every rank a pseudo-terminal, also when mpirun writes to a file; there mpirun's
+ * own standard output decides. */
+static bool launcher_has_terminal(void)
+{
+    if (!getenv("OMPI_COMM_WORLD_RANK")) return true;
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%ld/fd/1", (long)getppid());
+    const int fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0) return false;
+    const bool yes = isatty(fd);
+    close(fd);
+    return yes;
+}
+
+bool console_wants_colour(FILE *out)
+{
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    if (no_color && *no_color) return false;
+    if (term && !strcmp(term, "dumb")) return false;
+    return isatty(fileno(out)) && launcher_has_terminal();
+}
+
+/* 1234567 -> 1,234,567 */
+static const char *grouped(char text[TEXT], double x)
+{
+    char digits[TEXT];
+    const int n = snprintf(digits, sizeof digits, "%.0f", x);
+    int at = 0;
+    for (int i = 0; i < n && at < TEXT - 2; i++) {
+        if (i > 0 && (n - i) % 3 == 0 && digits[i - 1] != '-') text[at++] = ',';
+        text[at++] = digits[i];
+    }
+    text[at] = '\0';
+    return text;
+}
+
+/* 61.2 -> 1:01, 3725 -> 1:02:05 */
+static const char *clock_text(char text[TEXT], double seconds)
+{
+    const long long s = llround(seconds);
+    if (s >= 3600)
+        snprintf(text, TEXT, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
+    else
+        snprintf(text, TEXT, "%lld:%02lld", s / 60, s % 60);
+    return text;
+}
+
+static void key(const struct console *c, const char *name)
+{
+    fprintf(c->out, c->colour ? COLOUR_KEY "%s:" COLOUR_OFF " " : "%s: ", name);
+}
+
+static void put_step(const struct console *c, const char *name, int64_t step)
+{
+    const int width = snprintf(NULL, 0, "%lld", (long long)c->n_steps);
+    key(c, name);
+    fprintf(c->out, "%*lld/%lld  ", width, (long long)step, (long long)c->n_steps);
+}
+
+static void put_loss(const struct console *c, double loss)
+{
+    key(c, "loss");
+    fprintf(c->out, c->colour ? COLOUR_LOSS "%.5f" COLOUR_OFF "  " : "%.5f  ", loss);
+}
+
+/* The largest max / mean over the MoE layers; 0 without such layers. */
+static double worst_load(const struct step_report *r)
+{
+    double worst = 0.0;
+    for (int i = 0; i < r->n_moe_layers; i++) worst = fmax(worst, r->expert_load[i]);
+    return worst;
+}
+
+/* GFLOP/s up to ten thousand of them, then TFLOP/s. */
+static bool in_tera(double flops)
+{
+    return flops >= 1e13;
+}
+
+static void put_speed(const struct console *c, double tok_s)
+{
+    char text[TEXT];
+    const double flops = tok_s * c->flop_per_token;
+    key(c, "tps");
+    fprintf(c->out, "%s  ", grouped(text, tok_s));
+    key(c, in_tera(flops) ? "tflops" : "gflops");
+    fprintf(c->out, "%.1f", flops / (in_tera(flops) ? 1e12 : 1e9));
+    if (c->peak_flops > 0.0) fprintf(c->out, " (%.1f%% of peak)", 100.0 * flops / c->peak_flops);
+    fputs("  ", c->out);
+}
+
+void console_step(const struct console *c, const struct step_report *r, double left_s)
+{
+    char text[TEXT];
+    put_step(c, "step", r->step);
+    put_loss(c, r->loss);
+    key(c, "grad_norm");
+    fprintf(c->out, "%.4f  ", r->grad_norm);
+    key(c, "lr");
+    fprintf(c->out, "%.1e  ", r->lr);
+    put_speed(c, (double)r->step_tokens / r->step_s);
+    if (r->n_moe_layers > 0) {
+        key(c, "load");
+        fprintf(c->out, "%.2f  ", worst_load(r));
+    }
+    if (left_s < 0.0) {
+        fputs("(first step)\n", c->out);
+    } else {
+        key(c, "eta");
+        fprintf(c->out, "%s\n", clock_text(text, left_s));
+    }
+    fflush(c->out);
+}
+
+void console_eval(const struct console *c, int64_t step, double eval_loss, int64_t eval_tokens,
+                  double seconds)
+{
+    char text[TEXT];
+    put_step(c, "eval", step);
+    put_loss(c, eval_loss);
+    key(c, "tokens");
+    fprintf(c->out, "%s  ", grouped(text, (double)eval_tokens));
+    key(c, "time");
+    fprintf(c->out, "%.2f s\n", seconds);
+    fflush(c->out);
+}
+
+static void put_peak(const struct console *c, double flops)
+{
+    const bool tera = in_tera(flops);
+    const double unit = tera ? 1e12 : 1e9;
+    const char *name = tera ? "TFLOP/s" : "GFLOP/s";
+    if (c->peak_flops > 0.0)
+        fprintf(c->out, "  speed      %.1f of %.1f %s: %.1f%% of the peak (%s)\n", flops / unit,
+                c->peak_flops / unit, name, 100.0 * flops / c->peak_flops, c->peak_source);
+    else
+        fprintf(c->out, "  speed      %.1f %s; the machine's peak is not known\n", flops / unit,
+                name);
+}
+
+void console_summary(const struct console *c, const struct run_summary *s)
+{
+    static const char *const phase[N_TIMES] = {"data", "forward and backward", "communication",
+                                               "optimizer", "evaluation"};
+    char text[TEXT];
+    fprintf(c->out, "done: %lld steps, %s tokens", (long long)s->n_steps,
+            grouped(text, (double)s->n_tokens));
+    fprintf(c->out, ", %s\n", clock_text(text, s->wall_s));
+    fprintf(c->out, "  tokens/s   %s, %s\n", grouped(text, s->median_tok_s),
+            s->n_steps > 1 ? "median of the steps without the first" : "first step");
+    put_peak(c, s->median_tok_s * c->flop_per_token);
+    fputs("  time       ", c->out);
+    for (int i = 0; i < N_TIMES; i++)
+        fprintf(c->out, "%s%s %.2f s", i > 0 ? ", " : "", phase[i], s->time_s[i]);
+    fprintf(c->out, "\n  loss       %.5f in the last step", s->loss);
+    if (isfinite(s->eval_loss)) fprintf(c->out, ", held-out %.5f", s->eval_loss);
+    fputs(" (nats a token)\n", c->out);
+    fflush(c->out);
+}

@@ -1,0 +1,273 @@
+/*
+ * metrics.c - metrics.jsonl and when the console speaks; see metrics.h, docs/metrics.md. A line is
+ * one write to a file opened for appending, so a run that is killed leaves whole lines behind and a
+ * reader never sees half of one.
+ */
+#include "train/metrics.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "train/console.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct metrics {
+    const struct config *cfg;
+    struct console console;
+    bool writes; /* on rank 0 */
+    int fd;
+    char path[PATH_MAX];
+    double start_s, first_done_s; /* when the run and when its second step began */
+    double *tok_s;                /* of every step */
+    struct run_summary sum;
+};
+
+static bool is_empty_dir(DIR *dir)
+{
+    for (const struct dirent *entry; (entry = readdir(dir));)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) return false;
+    return true;
+}
+
+static void make_dirs(const char *dir)
+{
+    char path[PATH_MAX];
+    CHECK_CODE(CODE_CONFIG, strlen(dir) < sizeof path, "run.dir is longer than %d bytes", PATH_MAX);
+    strcpy(path, dir);
+    for (char *at = path + 1;; at++) {
+        if (*at != '/' && *at != '\0') continue;
+        const char end = *at;
+        *at = '\0';
+        CHECK_CODE(CODE_IO, mkdir(path, 0777) == 0 || errno == EEXIST,
+                   "run.dir: cannot make %s: %s", path, strerror(errno));
+        if (end == '\0') return;
+        *at = end;
+    }
+}
+
+/* Results of another run are never mixed with or lost under ours unless the user says so. */
+static void claim_dir(const struct config_run *run)
+{
+    DIR *dir = opendir(run->dir);
+    if (!dir && errno == ENOENT) {
+        make_dirs(run->dir);
+        return;
+    }
+    CHECK_CODE(CODE_IO, dir, "run.dir: cannot open %s: %s", run->dir, strerror(errno));
+    const bool usable = run->overwrite || is_empty_dir(dir);
+    closedir(dir);
+    CHECK_CODE(CODE_CONFIG, usable,
+               "run.dir: %s is not empty; name another directory or set run.overwrite=true",
+               run->dir);
+}
+
+static void write_line(struct metrics *mx, json_t *object)
+{
+    char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    CHECK(text, "no memory for a line of %s", mx->path);
+    json_decref(object);
+    size_t left = strlen(text) + 1;
+    text[left - 1] = '\n'; /* the terminating NUL is not needed any more */
+    const char *at = text;
+    while (left > 0) {
+        const ssize_t n = write(mx->fd, at, left);
+        if (n < 0 && errno == EINTR) continue;
+        CHECK_CODE(CODE_IO, n > 0, "writing %s: %s", mx->path, strerror(errno));
+        at += n;
+        left -= (size_t)n;
+    }
+    free(text);
+}
+
+static void set(json_t *object, const char *key, json_t *value)
+{
+    CHECK(json_object_set_new(object, key, value) == 0, "no memory for metric %s", key);
+}
+
+/* JSON has no NaN: a number that is not finite is null, never left out and never averaged away. */
+static json_t *real(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
+static json_t *hex(uint64_t x)
+{
+    return json_sprintf("%016llx", (unsigned long long)x);
+}
+
+static json_t *identity_object(const struct mesh *mesh, const struct run_identity *id)
+{
+    json_t *object = json_object(), *m = json_object(), *data = json_object(),
+           *params = json_object();
+    set(m, "dp", json_integer(mesh->dp));
+    set(m, "tp", json_integer(mesh->tp));
+    set(m, "ep", json_integer(mesh->ep));
+    set(m, "edp", json_integer(mesh->edp));
+    set(m, "ranks", json_integer(mesh->size));
+    set(m, "nodes", json_integer(mesh->n_nodes));
+    set(data, "train", hex(id->train_fingerprint));
+    set(data, "heldout", id->heldout_fingerprint ? hex(id->heldout_fingerprint) : json_null());
+    set(params, "total", json_integer(id->params_total));
+    set(params, "active", json_integer(id->params_active));
+    set(object, "version", json_string(id->version));
+    set(object, "config_hash", hex(id->config_hash));
+    set(object, "mesh", m);
+    set(object, "fingerprints", data);
+    set(object, "params", params);
+    set(object, "flop_per_token", real(id->flop_per_token));
+    return object;
+}
+
+struct metrics *metrics_open(const struct config *cfg, const struct mesh *mesh,
+                             const struct run_identity *id)
+{
+    struct metrics *mx = mem_alloc(sizeof *mx, "metrics");
+    if (mesh->rank != 0) return mx;
+    claim_dir(&cfg->run);
+    mx->cfg = cfg;
+    mx->writes = true;
+    mx->start_s = clock_s();
+    mx->sum.loss = mx->sum.eval_loss = NAN;
+    mx->tok_s = mem_alloc(sizeof(double) * (size_t)(cfg->train.steps + 1), "step rates");
+    mx->console = (struct console){.out = stdout,
+                                   .colour = console_wants_colour(stdout),
+                                   .n_steps = cfg->train.steps,
+                                   .flop_per_token = id->flop_per_token,
+                                   .peak_flops = id->peak_flops,
+                                   .peak_source = id->peak_source};
+    const int n = snprintf(mx->path, sizeof mx->path, "%s/metrics.jsonl", cfg->run.dir);
+    CHECK_CODE(CODE_CONFIG, n < (int)sizeof mx->path, "run.dir is longer than %d bytes", PATH_MAX);
+    mx->fd = open(mx->path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+    CHECK_CODE(CODE_IO, mx->fd >= 0, "cannot open %s: %s", mx->path, strerror(errno));
+    write_line(mx, identity_object(mesh, id));
+    return mx;
+}
+
+static json_t *count_rows(const int64_t *count, int rows, int cols)
+{
+    json_t *all = json_array();
+    for (int r = 0; r < rows; r++) {
+        json_t *row = json_array();
+        for (int c = 0; c < cols; c++)
+            json_array_append_new(row, json_integer(count[(int64_t)r * cols + c]));
+        json_array_append_new(all, row);
+    }
+    return all;
+}
+
+static json_t *step_object(const struct config *cfg, const struct step_report *r)
+{
+    json_t *o = json_object(), *load = json_array();
+    for (int i = 0; i < r->n_moe_layers; i++) json_array_append_new(load, real(r->expert_load[i]));
+    set(o, "step", json_integer(r->step));
+    set(o, "tokens", json_integer(r->tokens));
+    set(o, "loss", real(r->loss));
+    set(o, "mtp_loss", real(r->mtp_loss));
+    set(o, "balance_loss", real(r->balance_loss));
+    set(o, "grad_norm", real(r->grad_norm));
+    set(o, "lr", real(r->lr));
+    set(o, "tok_s", real((double)r->step_tokens / r->step_s));
+    set(o, "step_s", real(r->step_s));
+    set(o, "compute_s", real(r->compute_s));
+    set(o, "comm_s", real(r->comm_s));
+    set(o, "bytes_intra", json_integer(r->bytes_intra));
+    set(o, "bytes_inter", json_integer(r->bytes_inter));
+    set(o, "expert_load", load);
+    set(o, "dropped", json_integer(r->dropped));
+    set(o, "bias_min", real(r->bias_min));
+    set(o, "bias_max", real(r->bias_max));
+    if (cfg->debug.token_hash) set(o, "token_hash", hex(r->token_hash));
+    if (r->expert_count && cfg->debug.dump_step == r->step)
+        set(o, "expert_count",
+            count_rows(r->expert_count, r->n_moe_layers, cfg->model.n_routed_experts));
+    return o;
+}
+
+static void add_to_summary(struct metrics *mx, const struct step_report *r)
+{
+    struct run_summary *sum = &mx->sum;
+    if (sum->n_steps <= mx->cfg->train.steps)
+        mx->tok_s[sum->n_steps] = (double)r->step_tokens / r->step_s;
+    sum->n_steps++;
+    sum->n_tokens += r->step_tokens;
+    sum->loss = r->loss;
+    for (int i = 0; i < N_TIMES; i++)
+        if (i != TIME_EVAL) sum->time_s[i] += r->time_s[i]; /* that comes from metrics_eval */
+}
+
+void metrics_step(struct metrics *mx, const struct step_report *r)
+{
+    if (!mx->writes) return;
+    write_line(mx, step_object(mx->cfg, r));
+    add_to_summary(mx, r);
+    const double now = clock_s();
+    const int64_t n_steps = mx->cfg->train.steps, n_timed = mx->sum.n_steps - 1;
+    if (n_timed == 0) mx->first_done_s = now;
+    const int log_every = mx->cfg->train.log_every;
+    const bool due = log_every > 0 && r->step % log_every == 0;
+    if (!due && n_timed > 0 && r->step != n_steps) return;
+    const double each = n_timed > 0 ? (now - mx->first_done_s) / (double)n_timed : 0.0;
+    console_step(&mx->console, r, n_timed > 0 ? each * (double)(n_steps - r->step) : -1.0);
+}
+
+void metrics_eval(struct metrics *mx, int64_t step, double eval_loss, int64_t eval_tokens,
+                  double seconds)
+{
+    if (!mx->writes) return;
+    json_t *o = json_object();
+    set(o, "step", json_integer(step));
+    set(o, "eval_loss", real(eval_loss));
+    set(o, "eval_tokens", json_integer(eval_tokens));
+    write_line(mx, o);
+    mx->sum.eval_loss = eval_loss;
+    mx->sum.time_s[TIME_EVAL] += seconds;
+    console_eval(&mx->console, step, eval_loss, eval_tokens, seconds);
+}
+
+void metrics_param_hash(struct metrics *mx, uint64_t hash, double l2)
+{
+    if (!mx->writes) return;
+    json_t *o = json_object();
+    set(o, "param_hash", hex(hash));
+    set(o, "param_l2", real(l2));
+    write_line(mx, o);
+    fprintf(mx->console.out, "parameters  hash: %016llx  L2: %.17g\n", (unsigned long long)hash,
+            l2);
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *x, int64_t n)
+{
+    if (n == 0) return 0.0;
+    qsort(x, (size_t)n, sizeof *x, compare);
+    return 0.5 * (x[n / 2] + x[(n - 1) / 2]);
+}
+
+void metrics_close(struct metrics *mx)
+{
+    if (mx->writes) {
+        struct run_summary *sum = &mx->sum;
+        sum->wall_s = clock_s() - mx->start_s;
+        const int skip = sum->n_steps > 1; /* the first pays for warming up */
+        sum->median_tok_s = median(mx->tok_s + skip, sum->n_steps - skip);
+        console_summary(&mx->console, sum);
+        CHECK_CODE(CODE_IO, close(mx->fd) == 0, "closing %s: %s", mx->path, strerror(errno));
+        mem_free(mx->tok_s);
+    }
+    mem_free(mx);
+}

@@ -1,0 +1,65 @@
+/* metrics.jsonl: the exact keys and numbers, whole lines, and only rank 0 writes. */
+// TEST ranks=1 timeout=20
+#include "metrics_rig.h"
+#include "test.h"
+
+#include <string.h>
+
+static const char *const step_text =
+    "{\"step\":3,\"tokens\":6144,\"loss\":0.10000000000000001,\"mtp_loss\":2.0,"
+    "\"balance_loss\":0.0001,\"grad_norm\":null,\"lr\":0.002,\"tok_s\":4096.0,"
+    "\"step_s\":0.5,\"compute_s\":0.25,\"comm_s\":0.125,\"bytes_intra\":1000000007,"
+    "\"bytes_inter\":9007199254740992,\"expert_load\":[1.25,0.33333333333333331],"
+    "\"dropped\":0,\"bias_min\":-0.001,\"bias_max\":0.001";
+
+static char *read_all(const char *dir)
+{
+    static char text[1 << 14];
+    char path[600];
+    snprintf(path, sizeof path, "%s/metrics.jsonl", dir);
+    FILE *f = fopen(path, "r");
+    EXPECT(f, "no %s", path);
+    const size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+    text[n] = '\0';
+    if (f) fclose(f);
+    return text;
+}
+
+static void check_lines(struct config *cfg)
+{
+    char want[4096];
+    metrics_run(cfg, 0);
+    snprintf(
+        want, sizeof want,
+        "{\"version\":\"1.2.3\",\"config_hash\":\"0000000000000abc\",\"mesh\":{\"dp\":4,\"tp\":2,"
+        "\"ep\":8,\"edp\":1,\"ranks\":8,\"nodes\":2},\"fingerprints\":{\"train\":"
+        "\"0000000000000def\",\"heldout\":null},\"params\":{\"total\":33014016,\"active\":"
+        "28098816},\"flop_per_token\":0.5}\n%s}\n{\"step\":3,\"eval_loss\":2.5,"
+        "\"eval_tokens\":65536}\n{\"param_hash\":\"0000000000005eed\",\"param_l2\":0.75}\n",
+        step_text);
+    const char *got = read_all(cfg->run.dir);
+    EXPECT(!strcmp(got, want), "\n%s\nexpected\n%s", got, want);
+    cfg->run.overwrite = true; /* starts afresh; the debug keys come in */
+    cfg->debug.token_hash = true;
+    cfg->debug.dump_step = 3;
+    metrics_run(cfg, 0);
+    snprintf(want, sizeof want,
+             "%s,\"token_hash\":\"123456789abcdef0\",\"expert_count\":[[1,2,3],[4,0,2]]}\n",
+             step_text);
+    got = read_all(cfg->run.dir);
+    EXPECT(strstr(got, want), "%s\nlacks\n%s", got, want);
+    int n_lines = 0;
+    for (const char *at = got; (at = strchr(at, '\n')); at++) n_lines++;
+    EXPECT(n_lines == 4, "%d lines after overwriting", n_lines);
+}
+
+int main(void)
+{
+    char dir[600];
+    snprintf(dir, sizeof dir, "%s/a/b/run", test_tmpdir());
+    struct config cfg = metrics_config(dir);
+    metrics_run(&cfg, 1);
+    EXPECT(access(dir, F_OK) != 0, "rank 1 made %s", dir);
+    check_lines(&cfg);
+    return test_end();
+}
