@@ -1,0 +1,51 @@
+/*
+ * eval.c - the held-out loss: a token-weighted mean over the first sequences of the held-out set,
+ * the same ones whatever the number of ranks. When they do not come out even, the last round is
+ * filled with sequences that have no labels, so that all ranks take part in every exchange.
+ */
+#include "base/clock.h"
+#include "base/err.h"
+#include "train/run.h"
+
+enum { MAX_ROUND = 4096 };
+
+/* Sequences of this rank in a round; beyond the end: sequence 0, not valid. */
+static void request_round(struct run *run, int64_t round, int64_t n, bool *valid)
+{
+    const int B = run->cfg->train.micro_batch;
+    const int64_t first = (round * run->mesh.dp + run->mesh.axis[AXIS_DP].rank) * B;
+    for (int b = 0; b < B; b++) {
+        valid[b] = first + b < n;
+        run->wanted[b] = valid[b] ? first + b : 0;
+    }
+    reader_request(run->heldout_reader, run->wanted, B);
+}
+
+void run_eval(struct run *run)
+{
+    const double start = clock_s();
+    struct model *m = &run->model;
+    const int B = m->flow.B, asked = run->cfg->train.eval_sequences;
+    const int64_t have = dataset_samples(run->heldout_data);
+    const int64_t n = asked > 0 && asked < have ? asked : have;
+    const int64_t n_rounds = (n + (int64_t)B * run->mesh.dp - 1) / ((int64_t)B * run->mesh.dp);
+    bool valid[MAX_ROUND];
+    CHECK(B <= MAX_ROUND, "micro-batch of %d sequences, at most %d", B, MAX_ROUND);
+    int64_t n_label[1 + MAX_MTP] = {0};
+    for (int64_t round = 0; round < n_rounds; round++) {
+        request_round(run, round, n, valid);
+        const struct batch *batch = reader_wait(run->heldout_reader);
+        model_load(m, batch->token, batch->doc_start, valid);
+        model_count_labels(m, batch->token, batch->doc_start, valid, n_label);
+        model_forward(m, false);
+    }
+    double sums[2] = {0, (double)n_label[0]};
+    run->be->copy(run->stream, &sums[0], m->loss_sum, sizeof(double));
+    run->be->zero(run->stream, m->loss_sum, sizeof(double));
+    run->be->stream_sync(run->stream);
+    sums[1] /= run->mesh.tp; /* every tp rank counted the whole micro-batch */
+    comm_all_reduce_host(&run->comm, AXIS_WORLD, sums, 2, REDUCE_SUM);
+    comm_take_count(&run->comm); /* not part of any step */
+    metrics_eval(run->metrics, run->progress.step, sums[1] > 0 ? sums[0] / sums[1] : 0,
+                 (int64_t)(sums[1] + 0.5), clock_s() - start);
+}

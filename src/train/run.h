@@ -1,0 +1,77 @@
+/*
+ * run.h - a training run: everything that is set up once, and the loop's pieces, one file each:
+ * setup.c (memory plan, arenas, start-up), step.c, eval.c, dump.c, summary.c.
+ */
+#pragma once
+
+#include "comm/comm.h"
+#include "data/data.h"
+#include "model/count.h"
+#include "model/model.h"
+#include "optim/optim.h"
+#include "train/metrics.h"
+
+/* Bytes per role on this rank. expected: experts get their mean share of rows; the reservation is
+ * for everything that can arrive. */
+struct memory_plan {
+    size_t weights, gradients, optimizer;
+    struct model_memory expected, reserved;
+};
+
+struct run {
+    const struct config *cfg;
+    struct mesh mesh;
+    const struct backend *be;
+    struct stream *stream;
+    int threads;
+    struct comm comm;
+    struct memory_plan plan;
+    struct arena weights, grads, optimizer, staging;
+    struct param_table params;
+    struct optim optim;
+    struct model model;
+    struct model_counts counts;
+    double peak_flops; /* of all ranks */
+
+    struct dataset *train_data, *heldout_data; /* heldout_data NULL: none */
+    struct reader *train_reader, *heldout_reader;
+    struct metrics *metrics;
+    struct progress progress;
+    double data_s; /* waiting for data in this step */
+
+    int max_micro;              /* micro-batches a rank has in one step, at most */
+    int32_t *token, *doc_start; /* [max_micro, B, T + 1] of this step */
+    int64_t *sample;            /* [max_micro, B] */
+    int64_t *wanted;            /* [B] scratch for requests */
+    int64_t *expert_total;      /* [n_moe, E] */
+    double *expert_load;        /* [n_moe] */
+    float *h_bias;              /* [n_moe, E] */
+    double *h_loss;             /* [2 + n_mtp] */
+};
+
+/* Everything before the first step. Collective over MPI_COMM_WORLD. cfg outlives the run. */
+void run_init(struct run *run, const struct config *cfg);
+void run_free(struct run *run);
+
+/* What the run is going to do, on rank 0's standard output. */
+void run_print_summary(const struct run *run);
+
+/* The steps of the run, evaluations, reports. */
+void run_loop(struct run *run);
+
+/* One optimizer step: data, forward and backward of the micro-batches, reduction, update, report.
+ */
+void run_step(struct run *run);
+
+/* Ask the reader for the micro-batches of the step that starts at progress `at`. */
+void run_request_step(struct run *run, const struct progress *at);
+
+/* Loss over the held-out set (train.eval_sequences of it), reported through metrics. */
+void run_eval(struct run *run);
+
+/* debug.dump_step: per-token losses and expert ids of the micro-batch that has gone forward, into
+ * run.dir/dump-step-N/rank-R.jsonl; one line per sequence part of this rank. */
+void run_dump(struct run *run, const int64_t *sample);
+
+/* The command `dsv3 train FILE [section.key=value ...]`: returns the exit code. */
+int cmd_train(int argc, char **argv);

@@ -1,0 +1,224 @@
+/*
+ * step.c - one optimizer step and the loop around it. Every mean is a sum over the whole step
+ * divided by a count over the whole step, both known to all ranks: how the batch is cut into ranks
+ * and micro-batches does not show in any number.
+ */
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "train/run.h"
+
+#include <math.h>
+#include <string.h>
+#include <xxhash.h>
+
+static int micro_batches(const struct run *run, const struct progress *at)
+{
+    const int batch = schedule_global_batch(run->cfg, at);
+    return batch / (run->cfg->train.micro_batch * run->mesh.dp);
+}
+
+/* Micro-batch i of data-parallel rank d takes sequences (i * dp + d) * B ... of the step. */
+void run_request_step(struct run *run, const struct progress *at)
+{
+    const int B = run->cfg->train.micro_batch, n_micro = micro_batches(run, at);
+    const int d = run->mesh.axis[AXIS_DP].rank;
+    for (int i = 0; i < n_micro; i++) {
+        for (int b = 0; b < B; b++)
+            run->wanted[b] = at->samples + ((int64_t)i * run->mesh.dp + d) * B + b;
+        reader_request(run->train_reader, run->wanted, B);
+    }
+}
+
+/* Collect the step's micro-batches, so that its labels can be counted before its first loss. */
+static void wait_for_data(struct run *run, int n_micro)
+{
+    const double start = clock_s();
+    const int64_t B = run->cfg->train.micro_batch, row = run->cfg->data.sequence_length + 1;
+    for (int i = 0; i < n_micro; i++) {
+        const struct batch *batch = reader_wait(run->train_reader);
+        const size_t bytes = (size_t)(B * row) * sizeof(int32_t);
+        memcpy(run->token + i * B * row, batch->token, bytes);
+        memcpy(run->doc_start + i * B * row, batch->doc_start, bytes);
+        memcpy(run->sample + i * B, batch->sample, (size_t)B * sizeof(int64_t));
+    }
+    run->data_s = clock_s() - start;
+}
+
+/* One token's weight in the loss of each stage, from label counts over the whole step. */
+static void set_loss_scales(struct run *run, int n_micro, int64_t *n_label)
+{
+    struct model *m = &run->model;
+    const int64_t micro = (int64_t)m->flow.B * (m->flow.T + 1);
+    double count[1 + MAX_MTP] = {0};
+    for (int i = 0; i < n_micro; i++)
+        model_count_labels(m, run->token + i * micro, run->doc_start + i * micro, NULL, n_label);
+    for (int k = 0; k <= m->n_mtp; k++) count[k] = (double)n_label[k];
+    comm_all_reduce_host(&run->comm, AXIS_DP, count, m->n_mtp + 1, REDUCE_SUM);
+    const double mtp_weight = schedule_mtp_loss_weight(run->cfg, &run->progress);
+    for (int k = 0; k <= m->n_mtp; k++) {
+        const double weight = k == 0 ? 1.0 : mtp_weight / m->n_mtp;
+        n_label[k] = (int64_t)count[k];
+        m->flow.loss_scale[k] = count[k] > 0 ? (float)(weight / count[k]) : 0.0f;
+    }
+    const int batch = schedule_global_batch(run->cfg, &run->progress);
+    m->flow.balance_scale = (float)(run->cfg->train.balance_loss_alpha / batch);
+}
+
+/* debug.nan_param: what a fault in one kernel on one rank would look like. */
+static void inject_nan(struct run *run)
+{
+    const struct config_debug *d = &run->cfg->debug;
+    if (d->nan_step != run->progress.step + 1 || d->nan_rank != run->mesh.rank) return;
+    struct param *p = param_find(&run->params, d->nan_param);
+    CHECK_CODE(CODE_CONFIG, p, "debug.nan_param %s: no such parameter", d->nan_param);
+    static const float nan_value = NAN;
+    run->be->copy(run->stream, p->grad, &nan_value, sizeof nan_value);
+}
+
+static void forward_backward(struct run *run, int n_micro)
+{
+    struct model *m = &run->model;
+    const int64_t B = m->flow.B, row = m->flow.T + 1;
+    const bool dump = run->cfg->debug.dump_step == run->progress.step + 1;
+    for (int i = 0; i < n_micro; i++) {
+        model_load(m, run->token + i * B * row, run->doc_start + i * B * row, NULL);
+        model_forward(m, true);
+        if (dump) run_dump(run, run->sample + i * B);
+        model_backward(m);
+    }
+    run->be->stream_sync(run->stream);
+}
+
+/* loss_sum of all ranks to means; the balance term was added once on every tp rank. Resets. */
+static void take_losses(struct run *run, const int64_t *n_label, struct step_report *r)
+{
+    struct model *m = &run->model;
+    const size_t bytes = (size_t)(m->n_mtp + 2) * sizeof(double);
+    run->be->copy(run->stream, run->h_loss, m->loss_sum, bytes);
+    run->be->zero(run->stream, m->loss_sum, bytes);
+    run->be->stream_sync(run->stream);
+    comm_all_reduce_host(&run->comm, AXIS_WORLD, run->h_loss, m->n_mtp + 2, REDUCE_SUM);
+    r->loss = n_label[0] > 0 ? run->h_loss[0] / (double)n_label[0] : 0;
+    for (int k = 1; k <= m->n_mtp; k++)
+        if (n_label[k] > 0) r->mtp_loss += run->h_loss[k] / (double)n_label[k] / m->n_mtp;
+    if (m->n_moe > 0) r->balance_loss = run->h_loss[m->n_mtp + 1] / run->mesh.tp / m->n_moe;
+}
+
+static void take_expert_load(struct run *run, struct step_report *r)
+{
+    struct model *m = &run->model;
+    const int64_t n = (int64_t)m->n_moe * m->E;
+    model_update_bias(m, run->expert_total, schedule_router_bias_speed(run->cfg, &run->progress));
+    for (int l = 0; l < m->n_moe; l++) {
+        int64_t most = 0, sum = 0;
+        for (int e = 0; e < m->E; e++) {
+            const int64_t count = run->expert_total[(int64_t)l * m->E + e];
+            most = count > most ? count : most;
+            sum += count;
+        }
+        run->expert_load[l] = sum > 0 ? (double)most * m->E / (double)sum : 0;
+    }
+    run->be->copy(run->stream, run->h_bias, m->bias, (size_t)n * sizeof(float));
+    run->be->stream_sync(run->stream);
+    for (int64_t i = 0; i < n; i++) {
+        if (i == 0 || run->h_bias[i] < r->bias_min) r->bias_min = run->h_bias[i];
+        if (i == 0 || run->h_bias[i] > r->bias_max) r->bias_max = run->h_bias[i];
+    }
+    r->n_moe_layers = m->n_moe;
+    r->expert_load = run->expert_load;
+    r->expert_count = run->expert_total;
+}
+
+/* The same for the same sequences in a step, in whatever order and on whatever rank: a sum of
+ * 40-bit hashes, exact in F64 for 8192 sequences and wrapped to 52 bits beyond. */
+static uint64_t hash_tokens(struct run *run, int n_micro)
+{
+    const int64_t B = run->model.flow.B, row = run->model.flow.T + 1;
+    const uint64_t mask = ((uint64_t)1 << 40) - 1;
+    double sum = 0;
+    for (int64_t i = 0; run->mesh.axis[AXIS_TP].rank == 0 && i < n_micro * B; i++)
+        sum += (double)(XXH64(run->token + i * row, (size_t)row * sizeof(int32_t),
+                              (uint64_t)run->sample[i]) &
+                        mask);
+    comm_all_reduce_host(&run->comm, AXIS_WORLD, &sum, 1, REDUCE_SUM);
+    return (uint64_t)sum;
+}
+
+/* Bytes of all ranks, seconds of this one. */
+static void take_times(struct run *run, struct step_report *r, double start, double optimizer_s)
+{
+    const struct comm_count count = comm_take_count(&run->comm);
+    double bytes[2] = {(double)count.bytes_intra, (double)count.bytes_inter};
+    comm_all_reduce_host(&run->comm, AXIS_WORLD, bytes, 2, REDUCE_SUM);
+    r->bytes_intra = (int64_t)bytes[0];
+    r->bytes_inter = (int64_t)bytes[1];
+    r->step_s = clock_s() - start;
+    r->comm_s = count.seconds;
+    r->compute_s = r->step_s - count.seconds - run->data_s;
+    r->time_s[TIME_DATA] = run->data_s;
+    r->time_s[TIME_COMM] = count.seconds;
+    r->time_s[TIME_OPTIMIZER] = optimizer_s;
+    r->time_s[TIME_FORWARD_BACKWARD] = r->compute_s - optimizer_s;
+}
+
+/* Reduce, look at the numbers before they reach a weight, update. Returns the optimizer's own
+ * seconds (without its collectives). */
+static double update_weights(struct run *run, struct step_report *r)
+{
+    const int64_t step = run->progress.step + 1;
+    optim_reduce_gradients(&run->optim);
+    const double start = clock_s(), comm_before = comm_seconds(&run->comm);
+    r->grad_norm = optim_grad_norm(&run->optim);
+    if (!isfinite(r->grad_norm)) optim_die_nonfinite(&run->optim, step);
+    CHECK(isfinite(r->loss) && isfinite(r->mtp_loss),
+          "step %lld: loss %g, MTP loss %g is not finite", (long long)step, r->loss, r->mtp_loss);
+    r->lr = schedule_lr(run->cfg, &run->progress);
+    optim_step(&run->optim, step, r->lr, r->grad_norm);
+    return clock_s() - start - (comm_seconds(&run->comm) - comm_before);
+}
+
+void run_step(struct run *run)
+{
+    const double start = clock_s();
+    const int n_micro = micro_batches(run, &run->progress);
+    const int batch = schedule_global_batch(run->cfg, &run->progress);
+    struct step_report r = {.step_tokens = (int64_t)batch * run->cfg->data.sequence_length};
+    int64_t n_label[1 + MAX_MTP] = {0};
+
+    wait_for_data(run, n_micro);
+    struct progress next = {run->progress.step + 1, run->progress.tokens + r.step_tokens,
+                            run->progress.samples + batch};
+    if (next.step < run->cfg->train.steps) run_request_step(run, &next);
+    set_loss_scales(run, n_micro, n_label);
+    forward_backward(run, n_micro);
+    inject_nan(run);
+    take_losses(run, n_label, &r);
+    const double optimizer_s = update_weights(run, &r);
+    take_expert_load(run, &r);
+    if (run->cfg->debug.token_hash) r.token_hash = hash_tokens(run, n_micro);
+    r.step = next.step;
+    r.tokens = next.tokens;
+    run->progress = next;
+    take_times(run, &r, start, optimizer_s);
+    metrics_step(run->metrics, &r);
+}
+
+void run_loop(struct run *run)
+{
+    const struct config_train *t = &run->cfg->train;
+    run_request_step(run, &run->progress);
+    while (run->progress.step < t->steps) {
+        run_step(run);
+        mem_freeze();
+        const int64_t step = run->progress.step;
+        const bool due = t->eval_every > 0 && step % t->eval_every == 0;
+        if (run->heldout_data && (due || step == t->steps)) run_eval(run);
+    }
+    if (run->cfg->debug.param_hash) {
+        uint64_t hash;
+        double l2;
+        optim_param_hash(&run->optim, &hash, &l2);
+        metrics_param_hash(run->metrics, hash, l2);
+    }
+}

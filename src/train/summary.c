@@ -1,0 +1,83 @@
+/* summary.c - what the run is going to do, before it does it: model, mesh, memory, data, steps. */
+#include "train/run.h"
+
+#include <stdio.h>
+
+static double mib(size_t bytes)
+{
+    return (double)bytes / (1 << 20);
+}
+
+static void print_model(const struct run *run)
+{
+    const struct config_model *c = &run->cfg->model;
+    printf("model   %lld parameters, %lld active a token; %d layers (%d dense), width %d, "
+           "%d experts top-%d + %d shared, MTP depth %d\n",
+           (long long)(run->counts.params_total + run->counts.mtp_params),
+           (long long)run->counts.params_active, c->num_hidden_layers, c->first_k_dense_replace,
+           c->hidden_size, c->n_routed_experts, c->num_experts_per_tok, c->n_shared_experts,
+           c->num_nextn_predict_layers);
+}
+
+static void print_mesh(const struct run *run)
+{
+    const struct mesh *m = &run->mesh;
+    printf("mesh    %d ranks x %d threads on %d nodes: dp %d x tp %d, experts edp %d x ep %d, "
+           "backend %s, %s\n",
+           m->size, run->threads, m->n_nodes, m->dp, m->tp, m->edp, m->ep, run->be->name,
+           dtype_name(run->cfg->train.compute_dtype));
+    printf("peak    %.1f GFLOP/s of all ranks, measured %s products\n", run->peak_flops * 1e-9,
+           dtype_name(run->cfg->train.compute_dtype));
+    if (run->threads * m->core_sharers > mesh_cores())
+        printf("warning %d ranks x %d threads share %d cores; fewer ranks or a smaller run.threads "
+               "will be faster\n",
+               m->core_sharers, run->threads, mesh_cores());
+}
+
+static void print_memory(const struct run *run)
+{
+    const struct memory_plan *p = &run->plan;
+    const struct model_memory *e = &p->expected, *r = &p->reserved;
+    const size_t total =
+        p->weights + p->gradients + p->optimizer + e->state + e->stack + e->scratch + e->staging;
+    printf(
+        "memory  %.1f MiB a rank: weights %.1f, gradients %.1f, optimizer %.1f, activations %.1f "
+        "(up to %.1f if all tokens choose one rank), work %.1f\n",
+        mib(total), mib(p->weights), mib(p->gradients), mib(p->optimizer), mib(e->stack),
+        mib(r->stack), mib(e->state + e->scratch + e->staging));
+}
+
+static void print_data(const struct run *run)
+{
+    const struct dataset *t = run->train_data, *h = run->heldout_data;
+    printf("data    %lld tokens, %lld documents, %lld sequences of %d an epoch",
+           (long long)dataset_tokens(t), (long long)dataset_documents(t),
+           (long long)dataset_samples(t), run->cfg->data.sequence_length);
+    if (h) printf("; held out %lld tokens", (long long)dataset_tokens(h));
+    printf("\n");
+}
+
+static void print_steps(const struct run *run)
+{
+    const struct config *c = run->cfg;
+    const struct progress start = {0};
+    const int batch = schedule_global_batch(c, &start), dp = run->mesh.dp;
+    printf("steps   %lld of %d sequences = micro-batch %d x %d accumulated x dp %d, %lld tokens\n",
+           (long long)c->train.steps, batch, c->train.micro_batch,
+           batch / (c->train.micro_batch * dp), dp, (long long)batch * c->data.sequence_length);
+    int n_decayed = 0;
+    for (int i = 0; i < run->params.n_params; i++) n_decayed += run->params.param[i].decay;
+    printf("decay   %g on %d of %d tensors (%s)\n", c->optimizer.weight_decay, n_decayed,
+           run->params.n_params, c->optimizer.decay_all ? "all" : "matrices; not on norms");
+}
+
+void run_print_summary(const struct run *run)
+{
+    if (run->mesh.rank != 0) return;
+    print_model(run);
+    print_mesh(run);
+    print_memory(run);
+    print_data(run);
+    print_steps(run);
+    fflush(stdout);
+}
