@@ -16,7 +16,7 @@ static const struct expected {
     {"deepseek-v3-671b", 671026404352, 37552282624, 36625603584, 35698924544, 14848, 11610067968},
     {"moonlight-16b", 15960108544, 2914774528, 2579230208, 2243685888, 1664, 0},
     {"deepseek-v2-lite-16b", 15706484224, 2661150208, 2451435008, 2241719808, 0, 0},
-    /* by PyTorch: sum of numel() of Hugging Face's model of these shapes */
+    /* totals: numel() of Hugging Face's model of these shapes; active: the formulas by hand */
     {"demo", 9859264, 3961024, 3829952, 3698880, 80, 0},
     {"small", 192075264, 77059584, 64476672, 51893760, 160, 0},
     {"wide", 734931968, 233188352, 199633920, 166079488, 64, 0},

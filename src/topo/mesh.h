@@ -41,8 +41,8 @@ const char *axis_name(enum axis axis); /* "world", "dp", ... */
 /* Cores this process may run on. */
 int mesh_cores(void);
 
-/* Threads a rank should use: run.threads, or OMP_NUM_THREADS, or cores
- * it may use / ranks on the node that share them, at least 1. */
+/* Threads a rank should use: run.threads, or OMP_NUM_THREADS, or cores it may use / ranks that
+ * share them, at least 1. */
 int mesh_threads(const struct mesh *mesh, const struct config *cfg);
 
 /* The text of rank 0, NUL-terminated, on every rank; new memory, free with free(). Collective over

@@ -35,7 +35,7 @@ static bool parse_ranks(struct request *rq, const char *text)
 static bool parse_arguments(struct request *rq, int argc, char **argv)
 {
     *rq = (struct request){.overrides = argv};
-    for (int i = 1; i < argc; i++) {
+    for (int i = 0; i < argc; i++) {
         if (!strcmp(argv[i], "--json"))
             rq->json = true;
         else if (!strcmp(argv[i], "--reference"))

@@ -5,9 +5,9 @@
 #pragma once
 
 /*
- * dsv3 check FILE [section.key=value ...] [--json] [--ranks N]. argv[0] is the command's name.
- * Every fault goes to stderr. --ranks also checks what depends on the number of ranks. Returns the
- * exit code.
+ * dsv3 check FILE [section.key=value ...] [--json] [--ranks N]. argv begins after the command's
+ * name. Every fault goes to stderr. --ranks also checks what depends on the number of ranks.
+ * Returns the exit code.
  */
 int cmd_check(int argc, char **argv);
 

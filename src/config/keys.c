@@ -1,0 +1,243 @@
+/* keys.c - the key table; see keys.h. Rows stand in the order in which they are printed. */
+#include "config/keys.h"
+
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+static const char *const backends[] = {"auto", "cpu", "cuda", NULL};
+static const char *const scorings[] = {"sigmoid", "softmax", NULL};
+static const char *const topk_methods[] = {"noaux_tc", "greedy", "group_limited_greedy", NULL};
+static const char *const rope_types[] = {"default", "yarn", NULL};
+static const char *const mtp_hiddens[] = {"normed", "raw", NULL};
+static const char *const units[] = {"tokens", "steps", NULL};
+static const char *const dtypes[] = {"f32", "bf16", NULL}; /* DTYPE_F32, DTYPE_BF16 */
+static const char *const lr_schedules[] = {"constant", "cosine", "linear", "stages", NULL};
+
+/* Widths are bounded so that no count of the largest layer leaves 64 bits; experts and MTP modules
+ * by what the router's kernels (topk.h) and the model (model.h) have room for. */
+enum { MAX_LAYERS = 1 << 10, MAX_WIDTH = 1 << 18, MAX_VOCAB = 1 << 24 };
+enum { MAX_EXPERTS = 2048, MAX_MTP = 8 };
+#define MAX_COUNT 9007199254740992.0 /* 2^53: the integers that 1e15 notation can name exactly */
+
+#define AT(field) offsetof(struct config, field)
+#define INT(name, field, lo, hi, preset, text)                                                     \
+    {                                                                                              \
+        name, KEY_INT, AT(field), lo, hi, 0, NULL, preset, text                                    \
+    }
+#define INT64(name, field, lo, preset, text)                                                       \
+    {                                                                                              \
+        name, KEY_INT64, AT(field), lo, MAX_COUNT, 0, NULL, preset, text                           \
+    }
+#define NUMBER(name, field, lo, hi, flags, preset, text)                                           \
+    {                                                                                              \
+        name, KEY_NUMBER, AT(field), lo, hi, flags, NULL, preset, text                             \
+    }
+#define BOOL(name, field, preset, text)                                                            \
+    {                                                                                              \
+        name, KEY_BOOL, AT(field), 0, 1, 0, NULL, preset, text                                     \
+    }
+#define CHOICE(name, field, choices, preset, text)                                                 \
+    {                                                                                              \
+        name, KEY_CHOICE, AT(field), 0, 0, 0, choices, preset, text                                \
+    }
+#define TEXT(name, field, flags, preset, text)                                                     \
+    {                                                                                              \
+        name, KEY_TEXT, AT(field), 0, 0, flags, NULL, preset, text                                 \
+    }
+#define PATHS(name, field, preset, text)                                                           \
+    {                                                                                              \
+        name, KEY_PATHS, AT(field), 0, 0, 0, NULL, preset, text                                    \
+    }
+#define STAGES(name, field, lo, hi, flags, text)                                                   \
+    {                                                                                              \
+        name, KEY_STAGES, AT(field), lo, hi, flags, NULL, "[]", text                               \
+    }
+#define FIXED(name, preset, text)                                                                  \
+    {                                                                                              \
+        name, KEY_FIXED, 0, 0, 0, 0, NULL, preset, text                                            \
+    }
+
+const struct key config_keys[] = {
+    TEXT("run.dir", run.dir, 0, NULL, "directory of everything the run writes"),
+    INT64("run.seed", run.seed, 0, "1234", "seed of initial weights and sample order"),
+    CHOICE("run.backend", run.backend, backends, "auto", "where to compute; auto: cuda if usable"),
+    BOOL("run.overwrite", run.overwrite, "false", "start although run.dir is not empty"),
+    INT("run.threads", run.threads, 0, 4096, "0",
+        "threads of each rank; 0: OMP_NUM_THREADS, or cores / ranks that share them"),
+
+    INT("topology.tp", topology.tp, 1, 1 << 20, "1",
+        "tensor parallelism: ranks that share each layer's dense part"),
+    INT("topology.ep", topology.ep, 1, 1 << 20, "1",
+        "expert parallelism: ranks that share each layer's experts"),
+    INT("topology.ranks_per_node", topology.ranks_per_node, 0, 1 << 20, "0",
+        "consecutive ranks that count as a node; 0: ask MPI"),
+
+    PATHS("data.train", data.train, NULL, "token shards, or directories of shards, to train on"),
+    PATHS("data.heldout", data.heldout, "[]", "token shards that are only evaluated"),
+    INT("data.sequence_length", data.sequence_length, 2, 1 << 24, "4096", "tokens a sequence"),
+    BOOL("data.document_mask", data.document_mask, "false",
+         "attention and labels stay inside a document"),
+    BOOL("data.shuffle", data.shuffle, "true", "read the samples of an epoch in a random order"),
+    INT("data.max_epochs", data.max_epochs, 0, INT_MAX, "0",
+        "passes over the data; needing more is an error; 0: no limit"),
+
+    INT("model.vocab_size", model.vocab_size, 2, MAX_VOCAB, NULL, "token ids"),
+    INT("model.hidden_size", model.hidden_size, 1, MAX_WIDTH, NULL, "width of the model"),
+    INT("model.num_hidden_layers", model.num_hidden_layers, 1, MAX_LAYERS, NULL,
+        "layers, without MTP modules"),
+    INT("model.first_k_dense_replace", model.first_k_dense_replace, 0, MAX_LAYERS, NULL,
+        "leading layers with a dense MLP instead of experts"),
+    INT("model.intermediate_size", model.intermediate_size, 1, MAX_WIDTH, NULL,
+        "width of the dense MLP"),
+    INT("model.moe_intermediate_size", model.moe_intermediate_size, 1, MAX_WIDTH, NULL,
+        "width of one expert"),
+    INT("model.num_attention_heads", model.num_attention_heads, 1, 1 << 14, NULL,
+        "attention heads"),
+    {"model.q_lora_rank", KEY_INT, AT(model.q_lora_rank), 1, MAX_WIDTH, KEY_NULLABLE, NULL, NULL,
+     "width of the query latent; null: queries come straight from the hidden state"},
+    INT("model.kv_lora_rank", model.kv_lora_rank, 1, MAX_WIDTH, NULL,
+        "width of the key-value latent"),
+    INT("model.qk_nope_head_dim", model.qk_nope_head_dim, 1, 1 << 14, NULL,
+        "query and key values of a head that are not rotated"),
+    INT("model.qk_rope_head_dim", model.qk_rope_head_dim, 2, 1 << 14, NULL,
+        "query and key values of a head that are rotated"),
+    INT("model.v_head_dim", model.v_head_dim, 1, 1 << 14, NULL, "value width of a head"),
+    INT("model.n_routed_experts", model.n_routed_experts, 1, MAX_EXPERTS, NULL,
+        "experts to choose from in a layer"),
+    INT("model.n_shared_experts", model.n_shared_experts, 0, 1 << 10, NULL,
+        "experts that every token visits"),
+    INT("model.num_experts_per_tok", model.num_experts_per_tok, 1, MAX_EXPERTS, NULL,
+        "routed experts a token visits"),
+    INT("model.n_group", model.n_group, 1, MAX_EXPERTS, NULL, "groups of experts; 1: no groups"),
+    INT("model.topk_group", model.topk_group, 1, MAX_EXPERTS, NULL,
+        "groups in which a token may choose experts"),
+    CHOICE("model.scoring_func", model.scoring_func, scorings, "sigmoid",
+           "router logits to scores"),
+    CHOICE("model.topk_method", model.topk_method, topk_methods, "noaux_tc",
+           "noaux_tc: selection bias, group score is the sum of its two best; greedy: no groups; "
+           "group_limited_greedy: group score is its best"),
+    BOOL("model.norm_topk_prob", model.norm_topk_prob, "true",
+         "weights of the chosen experts are divided by their sum"),
+    NUMBER("model.routed_scaling_factor", model.routed_scaling_factor, 0, INFINITY, KEY_ABOVE_MIN,
+           NULL, "factor on the weights of the chosen experts"),
+    NUMBER("model.rms_norm_eps", model.rms_norm_eps, 0, 1, KEY_ABOVE_MIN, "1e-6",
+           "added to the mean square in every norm, those of the latents included"),
+    NUMBER("model.rope_theta", model.rope_theta, 1, INFINITY, KEY_ABOVE_MIN, "10000",
+           "base of the rotary frequencies"),
+    CHOICE("model.rope_scaling.type", model.rope_type, rope_types, "default",
+           "default: plain rotary positions; yarn: scaled as the keys below say, at any length"),
+    NUMBER("model.rope_scaling.factor", model.rope_factor, 1, INFINITY, 0, "40",
+           "yarn: context extension"),
+    NUMBER("model.rope_scaling.beta_fast", model.rope_beta_fast, 0, INFINITY, KEY_ABOVE_MIN, "32",
+           "yarn: rotations above which a frequency is kept"),
+    NUMBER("model.rope_scaling.beta_slow", model.rope_beta_slow, 0, INFINITY, KEY_ABOVE_MIN, "1",
+           "yarn: rotations below which a frequency is divided by factor"),
+    NUMBER("model.rope_scaling.mscale", model.rope_mscale, 0, INFINITY, 0, "1",
+           "yarn: cos and sin grow with it, relative to mscale_all_dim"),
+    NUMBER("model.rope_scaling.mscale_all_dim", model.rope_mscale_all_dim, 0, INFINITY, 0, "1",
+           "yarn: the softmax scale grows with it; 0: it does not"),
+    INT("model.rope_scaling.original_max_position_embeddings",
+        model.rope_original_max_position_embeddings, 1, 1 << 24, "4096",
+        "yarn: context length before the extension"),
+    INT("model.max_position_embeddings", model.max_position_embeddings, 1, 1 << 24, "4096",
+        "longest sequence_length that is accepted"),
+    INT("model.num_nextn_predict_layers", model.num_nextn_predict_layers, 0, MAX_MTP, NULL,
+        "multi-token-prediction (MTP) modules; 0: none"),
+    CHOICE("model.mtp_hidden", model.mtp_hidden, mtp_hiddens, "normed",
+           "what feeds the next MTP module: the hidden state after (normed) or before (raw) the "
+           "final norm"),
+    NUMBER("model.initializer_range", model.initializer_range, 0, INFINITY, KEY_ABOVE_MIN, "0.006",
+           "standard deviation of every initial matrix"),
+    FIXED("model.hidden_act", "silu", "activation of the MLPs"),
+    FIXED("model.attention_bias", "false", "no layer has biases"),
+    FIXED("model.attention_dropout", "0", "there is no dropout"),
+    FIXED("model.tie_word_embeddings", "false", "embedding and head are two matrices"),
+    FIXED("model.moe_layer_freq", "1", "every layer after the dense ones has experts"),
+    {"model.num_key_value_heads", KEY_SAME, AT(model.num_attention_heads), 1, 1 << 14, 0, NULL,
+     "same", "has no meaning of its own in latent attention"},
+
+    INT64("train.steps", train.steps, 1, NULL, "optimizer steps of the whole run"),
+    INT("train.global_batch", train.global_batch, 1, 1 << 24, NULL, "sequences a step"),
+    INT("train.micro_batch", train.micro_batch, 1, 1 << 20, "1",
+        "sequences a rank computes at once; more are accumulated"),
+    STAGES("train.global_batch_stages", train.global_batch_stages, 1, 1 << 24, KEY_WHOLE,
+           "how global_batch changes"),
+    INT("train.global_batch_multiple", train.global_batch_multiple, 0, 1 << 24, "0",
+        "a batch between two stages is rounded down to such a multiple; 0: global_batch"),
+    CHOICE("train.schedule_unit", train.schedule_unit, units, "tokens",
+           "what until counts in all stages"),
+    CHOICE("train.compute_dtype", train.compute_dtype, dtypes, "f32",
+           "weights and activations in products; masters and gradients are f32"),
+    INT("train.eval_every", train.eval_every, 0, INT_MAX, "0",
+        "steps between held-out losses; 0: none"),
+    INT("train.eval_sequences", train.eval_sequences, 0, INT_MAX, "0",
+        "held-out sequences an evaluation reads; 0: all"),
+    INT("train.log_every", train.log_every, 1, INT_MAX, "10", "steps between console lines"),
+    INT("train.loss_chunk_tokens", train.loss_chunk_tokens, 1, 1 << 24, "1024",
+        "tokens whose logits exist at once"),
+    NUMBER("train.router_bias_speed", train.router_bias_speed, 0, 1, 0, "0.001",
+           "step of the selection bias after each optimizer step"),
+    STAGES("train.router_bias_speed_stages", train.router_bias_speed_stages, 0, 1, 0,
+           "how router_bias_speed changes"),
+    BOOL("train.router_bias_centred", train.router_bias_centred, "false",
+         "subtract the mean of a layer's bias steps"),
+    NUMBER("train.balance_loss_alpha", train.balance_loss_alpha, 0, INFINITY, 0, "1e-4",
+           "weight of the sequence-wise balance loss"),
+    NUMBER("train.mtp_loss_weight", train.mtp_loss_weight, 0, INFINITY, 0, "0.3",
+           "weight of the mean MTP loss"),
+    STAGES("train.mtp_loss_weight_stages", train.mtp_loss_weight_stages, 0, INFINITY, 0,
+           "how mtp_loss_weight changes"),
+
+    NUMBER("optimizer.lr", optimizer.lr, 0, INFINITY, KEY_ABOVE_MIN, NULL,
+           "learning rate after the warm-up"),
+    NUMBER("optimizer.min_lr", optimizer.min_lr, 0, INFINITY, 0, "0",
+           "learning rate at the last step (cosine, linear)"),
+    CHOICE("optimizer.schedule", optimizer.schedule, lr_schedules, "cosine",
+           "learning rate after the warm-up; stages: as lr_stages says"),
+    INT64("optimizer.warmup_steps", optimizer.warmup_steps, 0, "0",
+          "steps in which the learning rate rises linearly"),
+    STAGES("optimizer.lr_stages", optimizer.lr_stages, 0, INFINITY, 0, "how lr changes"),
+    NUMBER("optimizer.beta1", optimizer.beta1, 0, 1, KEY_BELOW_MAX, "0.9", "decay of the mean"),
+    NUMBER("optimizer.beta2", optimizer.beta2, 0, 1, KEY_BELOW_MAX, "0.95",
+           "decay of the mean square"),
+    NUMBER("optimizer.eps", optimizer.eps, 0, INFINITY, KEY_ABOVE_MIN, "1e-8",
+           "added to the root of the mean square"),
+    NUMBER("optimizer.weight_decay", optimizer.weight_decay, 0, INFINITY, 0, "0.1",
+           "decoupled weight decay"),
+    BOOL("optimizer.decay_all", optimizer.decay_all, "false", "decay norms as well as matrices"),
+    NUMBER("optimizer.clip", optimizer.clip, 0, INFINITY, 0, "1",
+           "largest global gradient norm; 0: do not clip"),
+    CHOICE("optimizer.moments_dtype", optimizer.moments_dtype, dtypes, "f32",
+           "mean and mean square in memory"),
+
+    BOOL("debug.token_hash", debug.token_hash, "false",
+         "log a hash of each step's tokens and sample numbers"),
+    INT64("debug.dump_step", debug.dump_step, 0, "0",
+          "write per-token losses and expert ids of this step; 0: none"),
+    BOOL("debug.param_hash", debug.param_hash, "false",
+         "print a hash and the norm of all parameters at the end"),
+    BOOL("debug.balanced_routing", debug.balanced_routing, "false",
+         "send token n to experts n*K .. n*K+K-1 (mod E)"),
+    BOOL("debug.poison_memory", debug.poison_memory, "false",
+         "fill fresh and released memory with NaN"),
+    INT64("debug.nan_step", debug.nan_step, 0, "0",
+          "put a NaN into a gradient at this step; 0: never"),
+    TEXT("debug.nan_param", debug.nan_param, KEY_EMPTY, "\"\"", "the parameter that gets the NaN"),
+    INT("debug.nan_rank", debug.nan_rank, 0, 1 << 20, "0", "the rank that puts it"),
+};
+const int n_config_keys = (int)(sizeof config_keys / sizeof *config_keys);
+
+int key_find(const char *name, size_t n)
+{
+    for (int i = 0; i < n_config_keys; i++)
+        if (strlen(config_keys[i].name) == n && !memcmp(config_keys[i].name, name, n)) return i;
+    return -1;
+}
+
+bool key_is_section(const char *name, size_t n)
+{
+    for (int i = 0; i < n_config_keys; i++)
+        if (!strncmp(config_keys[i].name, name, n) && config_keys[i].name[n] == '.') return true;
+    return false;
+}
