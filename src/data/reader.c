@@ -1,0 +1,160 @@
+/*
+ * reader.c - reads ahead of the training step on a thread of its own. Requests are numbered; batch
+ * k lies in slot k % (depth + 1), so that one more than the outstanding ones stays valid: the batch
+ * that the caller is working on. The thread touches only slots that were requested and not read.
+ */
+#include "data/dataset.h"
+
+#include "base/mem.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+struct slot {
+    struct batch batch;
+    int64_t *g; /* [max_n] */
+};
+
+struct reader {
+    const struct dataset *ds;
+    struct window *window;
+    uint64_t seed;
+    bool shuffle;
+    int max_n, depth;
+    struct slot *slot; /* [depth + 1] */
+    pthread_t thread;
+    pthread_mutex_t lock; /* what follows is read and written under it */
+    pthread_cond_t work, ready;
+    int64_t n_requested, n_read, n_taken;
+    bool stop, failed;
+    struct shard_fault fault;
+};
+
+static int read_slot(struct reader *rd, struct slot *slot, struct shard_fault *fault)
+{
+    struct batch *b = &slot->batch;
+    for (int i = 0; i < b->n; i++) {
+        const int64_t place = (int64_t)i * (b->T + 1);
+        b->sample[i] = dataset_sample_at(rd->ds, rd->seed, rd->shuffle, slot->g[i]);
+        if (window_try_read(rd->window, b->sample[i], b->token + place, b->doc_start + place,
+                            fault) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* The thread does not end the job itself: MPI may be called from the main thread only. */
+static void *read_ahead(void *arg)
+{
+    struct reader *rd = arg;
+    struct shard_fault fault;
+
+    pthread_mutex_lock(&rd->lock);
+    for (;;) {
+        while (!rd->stop && rd->n_read == rd->n_requested) pthread_cond_wait(&rd->work, &rd->lock);
+        if (rd->stop) break;
+        struct slot *slot = &rd->slot[rd->n_read % (rd->depth + 1)];
+        pthread_mutex_unlock(&rd->lock);
+        const int bad = read_slot(rd, slot, &fault);
+        pthread_mutex_lock(&rd->lock);
+        if (bad) {
+            rd->failed = true;
+            rd->fault = fault;
+            pthread_cond_signal(&rd->ready);
+            break;
+        }
+        rd->n_read++;
+        pthread_cond_signal(&rd->ready);
+    }
+    pthread_mutex_unlock(&rd->lock);
+    return NULL;
+}
+
+/* Signals are for the main thread, which knows what to do with them. */
+static void start_thread(struct reader *rd)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int err = pthread_create(&rd->thread, NULL, read_ahead, rd);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    CHECK(err == 0, "no thread for reading ahead: %s", strerror(err));
+}
+
+struct reader *reader_init(const struct dataset *ds, uint64_t seed, bool shuffle, int max_n,
+                           int depth)
+{
+    const size_t row = (size_t)max_n * (size_t)(ds->T + 1);
+    CHECK(max_n >= 1 && depth >= 1, "%d samples a request, %d requests", max_n, depth);
+    struct reader *rd = mem_alloc(sizeof *rd, "reader");
+
+    rd->ds = ds;
+    rd->window = window_init(ds);
+    rd->seed = seed;
+    rd->shuffle = shuffle;
+    rd->max_n = max_n;
+    rd->depth = depth;
+    rd->slot = mem_alloc((size_t)(depth + 1) * sizeof *rd->slot, "batches");
+    for (int i = 0; i <= depth; i++) {
+        struct batch *b = &rd->slot[i].batch;
+        b->T = ds->T;
+        b->token = mem_alloc(row * sizeof *b->token, "batch tokens");
+        b->doc_start = mem_alloc(row * sizeof *b->doc_start, "batch document starts");
+        b->sample = mem_alloc((size_t)max_n * sizeof *b->sample, "batch samples");
+        rd->slot[i].g = mem_alloc((size_t)max_n * sizeof *rd->slot[i].g, "batch numbers");
+    }
+    pthread_mutex_init(&rd->lock, NULL);
+    pthread_cond_init(&rd->work, NULL);
+    pthread_cond_init(&rd->ready, NULL);
+    start_thread(rd);
+    return rd;
+}
+
+void reader_free(struct reader *rd)
+{
+    if (!rd) return;
+    pthread_mutex_lock(&rd->lock);
+    rd->stop = true;
+    pthread_cond_signal(&rd->work);
+    pthread_mutex_unlock(&rd->lock);
+    pthread_join(rd->thread, NULL);
+    pthread_cond_destroy(&rd->ready);
+    pthread_cond_destroy(&rd->work);
+    pthread_mutex_destroy(&rd->lock);
+    for (int i = rd->depth; i >= 0; i--) {
+        mem_free(rd->slot[i].g);
+        mem_free(rd->slot[i].batch.sample);
+        mem_free(rd->slot[i].batch.doc_start);
+        mem_free(rd->slot[i].batch.token);
+    }
+    mem_free(rd->slot);
+    window_free(rd->window);
+    mem_free(rd);
+}
+
+void reader_request(struct reader *rd, const int64_t *g, int n)
+{
+    CHECK(n >= 0 && n <= rd->max_n, "%d samples requested, at most %d", n, rd->max_n);
+    pthread_mutex_lock(&rd->lock);
+    CHECK(rd->n_requested - rd->n_taken < rd->depth, "more than %d requests outstanding",
+          rd->depth);
+    struct slot *slot = &rd->slot[rd->n_requested % (rd->depth + 1)];
+    slot->batch.n = n;
+    memcpy(slot->g, g, (size_t)n * sizeof *g);
+    rd->n_requested++;
+    pthread_cond_signal(&rd->work);
+    pthread_mutex_unlock(&rd->lock);
+}
+
+const struct batch *reader_wait(struct reader *rd)
+{
+    pthread_mutex_lock(&rd->lock);
+    CHECK(rd->n_taken < rd->n_requested, "waiting for batch %ld, which nobody requested",
+          (long)rd->n_taken);
+    while (!rd->failed && rd->n_read <= rd->n_taken) pthread_cond_wait(&rd->ready, &rd->lock);
+    if (rd->n_read <= rd->n_taken) DIE(rd->fault.code, "%s data: %s", rd->ds->what, rd->fault.why);
+    const struct batch *batch = &rd->slot[rd->n_taken++ % (rd->depth + 1)].batch;
+    pthread_mutex_unlock(&rd->lock);
+    return batch;
+}
