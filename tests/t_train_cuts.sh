@@ -13,8 +13,8 @@ done
 
 # Zeroed scores tie everywhere: the balance loss is alpha itself, however the batch is cut.
 for micro in 1 4 8; do
-    must_train "tie-$micro" 1 train.steps=1 optimizer.warmup_steps=1 train.micro_batch=$micro model.initializer_range=1e-30 \
-        train.balance_loss_alpha=0.5
+    must_train "tie-$micro" 1 train.steps=1 optimizer.warmup_steps=1 train.micro_batch=$micro \
+        model.initializer_range=1e-30 train.balance_loss_alpha=0.5
     perl -MJSON::PP -ne '$r = decode_json($_); next unless defined $r->{loss};
         exit(abs($r->{balance_loss} - 0.5) < 1e-6 ? 0 : 1)' "$tmp/tie-$micro/metrics.jsonl" ||
         fail "balance loss of tied scores is not alpha with micro-batch $micro"

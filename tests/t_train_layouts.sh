@@ -27,6 +27,11 @@ must_train clip-np1 1 optimizer.clip=0.5
 must_train clip-mesh 4 topology.tp=2 topology.ep=4 optimizer.clip=0.5
 same clip-np1 clip-mesh 1e-5
 
+# Without shared experts.
+must_train alone-np1 1 model.n_shared_experts=0
+must_train alone-mesh 4 model.n_shared_experts=0 topology.tp=2 topology.ep=4
+same alone-np1 alone-mesh 1e-5
+
 # Within a node and between nodes are told apart.
 grep -q '"bytes_inter": *0[,}]' "$tmp/dp4-ep4/metrics.jsonl" || fail "one node, but bytes_inter"
 grep '"loss"' "$tmp/tp2-ep2-nodes/metrics.jsonl" | grep -q '"bytes_inter": *0[,}]' &&
