@@ -87,9 +87,9 @@ struct sequence_span {
 };
 
 struct adamw_args {
-    float lr, beta1, beta2, eps, weight_decay;
-    float correction1, correction2; /* 1 - beta^t */
-    float grad_scale;               /* clip coefficient, multiplied into every gradient */
+    double lr, beta1, beta2, eps, weight_decay;
+    double correction1, correction2; /* 1 - beta^t */
+    double grad_scale;               /* clip coefficient, multiplied into every gradient */
 };
 
 struct backend {

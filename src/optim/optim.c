@@ -148,7 +148,7 @@ static void update_shards(struct optim *opt, struct adamw_args *args)
         int64_t first, count;
         if (!param_in_shard(p, b, &first, &count)) continue;
         const int64_t at = p->offset + first - b->shard0; /* place in the shard */
-        args->weight_decay = p->decay ? (float)opt->cfg->optimizer.weight_decay : 0.0f;
+        args->weight_decay = p->decay ? opt->cfg->optimizer.weight_decay : 0.0;
         opt->be->adamw(opt->stream, b->master + at, elem(opt->m[p->bucket], m_dt, at),
                        elem(opt->v[p->bucket], m_dt, at), m_dt, p->grad + first, count, args);
     }
@@ -183,13 +183,13 @@ void optim_step(struct optim *opt, int64_t step, double lr, double grad_norm)
     CHECK(clipped * clipped < FLT_MAX,
           "step %lld: gradient norm %g, its square does not fit the F32 second moment",
           (long long)step, clipped);
-    struct adamw_args args = {.lr = (float)lr,
-                              .beta1 = (float)o->beta1,
-                              .beta2 = (float)o->beta2,
-                              .eps = (float)o->eps,
-                              .correction1 = (float)(1.0 - pow(o->beta1, (double)step)),
-                              .correction2 = (float)(1.0 - pow(o->beta2, (double)step)),
-                              .grad_scale = (float)scale};
+    struct adamw_args args = {.lr = lr,
+                              .beta1 = o->beta1,
+                              .beta2 = o->beta2,
+                              .eps = o->eps,
+                              .correction1 = 1.0 - pow(o->beta1, (double)step),
+                              .correction2 = 1.0 - pow(o->beta2, (double)step),
+                              .grad_scale = scale};
     update_shards(opt, &args);
     optim_gather_weights(opt);
     optim_zero_gradients(opt);

@@ -1,0 +1,107 @@
+# dsv3 - one program, its tools, tests and benchmarks. `make help` lists what can be made.
+# scripts/probe.sh finds the libraries; nothing is downloaded, nothing is written outside BUILD.
+BUILD  ?= build
+ARCH   ?= native
+CFLAGS ?= -O3 -g
+WERROR ?= 1
+V      ?= 0
+T      ?=
+CC     := mpicc
+Q      := $(if $(filter 1,$(V)),,@)
+GOALS  := $(or $(MAKECMDGOALS),all)
+
+WARN   := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes \
+          $(if $(filter 1,$(WERROR)),-Werror)
+LIBS   := -lyaml -lzstd -ljansson -lxxhash -ldnnl -lm -lpthread
+
+# What the machine has. Found once, kept in BUILD/probe; a missing library ends here with its name.
+ifneq ($(filter-out help clean demo,$(GOALS)),)
+PROBE  := $(shell sh scripts/probe.sh $(BUILD) '$(CC)' '$(ARCH)')
+ifneq ($(filter all,$(GOALS)),)
+$(info $(file <$(BUILD)/probe/libs.txt))
+endif
+ifneq ($(PROBE),)
+$(error $(PROBE))
+endif
+include $(BUILD)/probe/libs.mk
+endif
+
+# errno and trapping are of no use in numeric loops; everything else stays strict IEEE.
+FLAGS  := -std=gnu17 $(MACHINE) -fno-math-errno -fno-trapping-math -fopenmp $(WARN) \
+          -Isrc -I. -I$(BUILD) $(CFLAGS)
+VERSION := $(or $(shell GIT_OPTIONAL_LOCKS=0 git describe --always --dirty 2>/dev/null),unknown)
+
+SRC    := $(filter-out src/main.c,$(wildcard src/*/*.c kernels/*.c kernels/cpu/*.c))
+OBJ    := $(SRC:%.c=$(BUILD)/%.o)
+MAIN   := $(if $(wildcard src/main.c),$(BUILD)/dsv3)
+TOOLS  := $(patsubst tools/%.c,$(BUILD)/dsv3-%,$(wildcard tools/*.c))
+TESTS  := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/t_*.c))
+TESTLIB := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/lib_*.c))
+BENCH  := $(patsubst kernels/bench/%.c,$(BUILD)/bench/%,$(wildcard kernels/bench/*.c))
+VERSIONED := $(patsubst %.c,$(BUILD)/%.o,$(shell grep -ls DSV3_VERSION src/*.c $(SRC)))
+
+all: $(MAIN) $(TOOLS) ## dsv3 and its tools (the default)
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@echo '  variables:      ARCH=native    processor to build for (x86-64-v3, ...)'
+	@echo '                  BUILD=build    where objects and programs go'
+	@echo '                  CFLAGS="-O3 -g", CC=mpicc, WERROR=0, V=1 (show the commands)'
+	@echo '                  T=config       only the tests whose name contains it'
+
+programs: all $(TESTS) $(BENCH) ## everything that can be compiled
+
+test: all $(TESTS) ## build and run the tests; T=NAME chooses
+	@DSV3_BUILD='$(abspath $(BUILD))' tests/run $(T)
+
+lint: programs ## the rules of the house that a machine can check
+	@DSV3_CC='$(CC)' tools/lint
+
+demo: ## train a small model on real text (about two minutes)
+	@MAKEFLAGS= DSV3_BUILD='$(BUILD)' sh scripts/demo.sh --no-install
+
+bench: $(BENCH) ## time the operations and compare them with the machine's bounds
+	@for b in $(sort $(BENCH)); do $$b || exit 1; done
+
+clean: ## remove BUILD
+	rm -rf $(BUILD)
+
+$(BUILD)/%.o: %.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(if $(Q),@echo '  cc    $<')
+	$(Q)$(CC) $(FLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/libdsv3.a: $(OBJ)
+	$(Q)rm -f $@ && ar rcs $@ $^
+$(BUILD)/dsv3: $(BUILD)/src/main.o $(BUILD)/libdsv3.a
+	$(if $(Q),@echo '  link  $@')
+	$(Q)$(CC) $(FLAGS) -o $@ $^ $(LIBS)
+$(BUILD)/dsv3-%: $(BUILD)/tools/%.o $(BUILD)/libdsv3.a
+	$(if $(Q),@echo '  link  $@')
+	$(Q)$(CC) $(FLAGS) -o $@ $^ $(LIBS)
+$(BUILD)/tests/%: $(BUILD)/tests/%.o $(TESTLIB) $(BUILD)/libdsv3.a
+	$(Q)$(CC) $(FLAGS) -o $@ $^ $(HDF5_FLAGS) $(LIBS)
+$(BUILD)/bench/%: $(BUILD)/kernels/bench/%.o $(BUILD)/libdsv3.a
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(FLAGS) -o $@ $^ $(LIBS)
+
+# Only the tests read HDF5: say so when it is missing, instead of a compiler error.
+$(BUILD)/tests/%.o: FLAGS += $(filter -I%,$(HDF5_FLAGS))
+ifneq ($(filter test lint programs $(BUILD)/tests/%,$(GOALS)),)
+ifeq ($(HDF5_FLAGS),)
+$(error missing HDF5, which the tests read. On Debian: apt-get install libhdf5-dev)
+endif
+endif
+
+# Objects know the flags they were built with, and those that print it the version.
+$(VERSIONED): FLAGS += -DDSV3_VERSION='"$(VERSION)"'
+$(VERSIONED): $(BUILD)/version
+$(BUILD)/flags: NOTE := $(CC) $(FLAGS) $(HDF5_FLAGS)
+$(BUILD)/version: NOTE := $(VERSION)
+$(BUILD)/flags $(BUILD)/version: FORCE
+	@mkdir -p $(@D)
+	@echo '$(NOTE)' | cmp -s - $@ || echo '$(NOTE)' >$@
+
+FORCE:
+.PHONY: all help programs test lint demo bench clean FORCE
+.SECONDARY:
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

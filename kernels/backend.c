@@ -1,0 +1,83 @@
+/* backend.c - the choice of a backend by name, and the check that its table is whole. */
+#include "kernels/backend.h"
+
+#include "base/err.h"
+
+#include <string.h>
+
+const struct backend *backend_find(const char *name)
+{
+    if (strcmp(name, backend_cpu.name) == 0) return &backend_cpu;
+    return NULL;
+}
+
+#define SLOT(op)                                                                                   \
+    {                                                                                              \
+#op, offsetof(struct backend, op)                                                          \
+    }
+static const struct {
+    const char *op;
+    size_t offset;
+} slots[] = {
+    SLOT(alloc),
+    SLOT(free),
+    SLOT(stream_create),
+    SLOT(stream_destroy),
+    SLOT(stream_sync),
+    SLOT(event_create),
+    SLOT(event_destroy),
+    SLOT(event_record),
+    SLOT(event_wait),
+    SLOT(copy),
+    SLOT(zero),
+    SLOT(measure_peak),
+    SLOT(cast),
+    SLOT(add),
+    SLOT(copy_rows),
+    SLOT(scale),
+    SLOT(sum_squares),
+    SLOT(sum_add),
+    SLOT(linear_fwd),
+    SLOT(linear_bwd_x),
+    SLOT(linear_bwd_w),
+    SLOT(grouped_fwd),
+    SLOT(grouped_bwd_x),
+    SLOT(grouped_bwd_w),
+    SLOT(rmsnorm_fwd),
+    SLOT(rmsnorm_bwd),
+    SLOT(rope),
+    SLOT(attention_fwd),
+    SLOT(attention_bwd),
+    SLOT(swiglu_fwd),
+    SLOT(swiglu_bwd),
+    SLOT(embedding_fwd),
+    SLOT(embedding_bwd),
+    SLOT(router_fwd),
+    SLOT(router_bwd),
+    SLOT(balance_stats),
+    SLOT(balance_loss),
+    SLOT(bias_update),
+    SLOT(sort_by_expert),
+    SLOT(count_add),
+    SLOT(gather_rows),
+    SLOT(combine_fwd),
+    SLOT(combine_bwd),
+    SLOT(cross_entropy_max),
+    SLOT(cross_entropy_sum),
+    SLOT(cross_entropy_loss),
+    SLOT(adamw),
+};
+
+/* The name is the table's only member that is not a slot. */
+enum { N_SLOTS = sizeof slots / sizeof *slots };
+_Static_assert(sizeof(struct backend) == (N_SLOTS + 1) * sizeof(void *),
+               "a slot of struct backend is missing here");
+
+void backend_check(const struct backend *be)
+{
+    for (size_t i = 0; i < N_SLOTS; i++) {
+        void *f;
+        memcpy(&f, (const char *)be + slots[i].offset, sizeof f);
+        CHECK(f, "backend %s has no operation %s", be->name, slots[i].op);
+    }
+}
