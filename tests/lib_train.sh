@@ -1,5 +1,6 @@
 # lib_train.sh - for tests of whole runs (". tests/lib_train.sh"): tiny data, a tiny model of the
-# full architecture, and a way to train it on N ranks. Needs DSV3_BUILD and DSV3_TEST_TMP (tests/run).
+# full architecture, and a way to train it on N ranks. Needs DSV3_BUILD and
+# DSV3_TEST_TMP (tests/run).
 set -eu
 
 tmp=$DSV3_TEST_TMP

@@ -209,6 +209,7 @@ struct mesh param_mesh_single(void)
                         .ep = 1,
                         .edp = 1,
                         .local_size = 1,
+                        .machine_ranks = 1,
                         .core_sharers = 1,
                         .n_nodes = 1};
     for (int a = 0; a < N_AXES; a++) mesh.axis[a].size = 1;

@@ -15,8 +15,9 @@ const char *axis_name(enum axis axis)
     return names[axis];
 }
 
-/* How many ranks of this machine may run on a core that this rank may run on, itself included. */
-static int count_core_sharers(const struct mesh *mesh)
+/* How many ranks this machine has, and how many of them may run on a core that this rank may run
+ * on, itself included. */
+static void count_machine_ranks(struct mesh *mesh)
 {
     MPI_Comm local;
     MPI_CHECK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, mesh->rank, MPI_INFO_NULL,
@@ -34,7 +35,8 @@ static int count_core_sharers(const struct mesh *mesh)
     }
     free(sets);
     MPI_CHECK(MPI_Comm_free(&local));
-    return n > 0 ? n : 1;
+    mesh->machine_ranks = n_local;
+    mesh->core_sharers = n > 0 ? n : 1;
 }
 
 /* Ranks with equal color form an axis and keep their world order in it. */
@@ -93,7 +95,7 @@ void mesh_init(struct mesh *mesh, const struct config *cfg)
     mesh->dp = mesh->size / mesh->tp;
     mesh->edp = mesh->size / mesh->ep;
 
-    mesh->core_sharers = count_core_sharers(mesh);
+    count_machine_ranks(mesh);
     int *node_of = malloc(sizeof(int) * (size_t)mesh->size);
     CHECK(node_of, "no memory for %d ranks", mesh->size);
     find_node(mesh, cfg->topology.ranks_per_node, node_of);

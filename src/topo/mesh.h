@@ -27,7 +27,8 @@ struct mesh {
     int rank, size;
     int dp, tp, ep, edp;
     int node, n_nodes, local_rank, local_size;
-    int core_sharers; /* ranks of this machine that may run on this rank's cores */
+    int machine_ranks; /* ranks of this machine, whatever topology.ranks_per_node says */
+    int core_sharers;  /* ranks of this machine that may run on this rank's cores */
     struct mesh_axis axis[N_AXES];
 };
 

@@ -7,14 +7,17 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
+/* JSON has no NaN: null keeps the place of a number that is not finite. */
 static json_t *losses_of(const float *loss, int64_t n)
 {
     json_t *list = json_array();
-    for (int64_t i = 0; i < n; i++) json_array_append_new(list, json_real(loss[i]));
+    for (int64_t i = 0; i < n; i++)
+        json_array_append_new(list, isfinite(loss[i]) ? json_real(loss[i]) : json_null());
     return list;
 }
 
@@ -57,13 +60,14 @@ static void dump_part(const struct run *run, FILE *out, int64_t sample, int64_t 
     json_decref(line);
 }
 
-static FILE *open_dump(const struct run *run, char *path, size_t n)
+/* The step's first micro-batch replaces what an earlier run has left. */
+static FILE *open_dump(const struct run *run, char *path, size_t n, bool first)
 {
     const long long step = (long long)run->progress.step + 1;
     snprintf(path, n, "%s/dump-step-%lld", run->cfg->run.dir, step);
     CHECK_CODE(CODE_IO, mkdir(path, 0777) == 0 || errno == EEXIST, "%s: %s", path, strerror(errno));
     snprintf(path, n, "%s/dump-step-%lld/rank-%05d.jsonl", run->cfg->run.dir, step, run->mesh.rank);
-    FILE *out = fopen(path, "a");
+    FILE *out = fopen(path, first ? "w" : "a");
     CHECK_CODE(CODE_IO, out, "%s: %s", path, strerror(errno));
     return out;
 }
@@ -71,7 +75,7 @@ static FILE *open_dump(const struct run *run, char *path, size_t n)
 void run_dump(struct run *run, const int64_t *sample)
 {
     char path[4096];
-    FILE *out = open_dump(run, path, sizeof path);
+    FILE *out = open_dump(run, path, sizeof path, sample == run->sample);
     const struct flow *f = &run->model.flow;
     const int64_t first = f->N * run->mesh.axis[AXIS_TP].rank;
     for (int64_t at = 0; at < f->N;) {

@@ -4,19 +4,16 @@
  * filled with sequences that have no labels, so that all ranks take part in every exchange.
  */
 #include "base/clock.h"
-#include "base/err.h"
 #include "train/run.h"
 
-enum { MAX_ROUND = 4096 };
-
 /* Sequences of this rank in a round; beyond the end: sequence 0, not valid. */
-static void request_round(struct run *run, int64_t round, int64_t n, bool *valid)
+static void request_round(struct run *run, int64_t round, int64_t n)
 {
     const int B = run->cfg->train.micro_batch;
     const int64_t first = (round * run->mesh.dp + run->mesh.axis[AXIS_DP].rank) * B;
     for (int b = 0; b < B; b++) {
-        valid[b] = first + b < n;
-        run->wanted[b] = valid[b] ? first + b : 0;
+        run->valid[b] = first + b < n;
+        run->wanted[b] = run->valid[b] ? first + b : 0;
     }
     reader_request(run->heldout_reader, run->wanted, B);
 }
@@ -29,14 +26,12 @@ void run_eval(struct run *run)
     const int64_t have = dataset_samples(run->heldout_data);
     const int64_t n = asked > 0 && asked < have ? asked : have;
     const int64_t n_rounds = (n + (int64_t)B * run->mesh.dp - 1) / ((int64_t)B * run->mesh.dp);
-    bool valid[MAX_ROUND];
-    CHECK(B <= MAX_ROUND, "micro-batch of %d sequences, at most %d", B, MAX_ROUND);
     int64_t n_label[1 + MAX_MTP] = {0};
     for (int64_t round = 0; round < n_rounds; round++) {
-        request_round(run, round, n, valid);
+        request_round(run, round, n);
         const struct batch *batch = reader_wait(run->heldout_reader);
-        model_load(m, batch->token, batch->doc_start, valid);
-        model_count_labels(m, batch->token, batch->doc_start, valid, n_label);
+        model_load(m, batch->token, batch->doc_start, run->valid);
+        model_count_labels(m, batch->token, batch->doc_start, run->valid, n_label);
         model_forward(m, false);
     }
     double sums[2] = {0, (double)n_label[0]};

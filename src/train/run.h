@@ -43,6 +43,7 @@ struct run {
     int32_t *token, *doc_start; /* [max_micro, B, T + 1] of this step */
     int64_t *sample;            /* [max_micro, B] */
     int64_t *wanted;            /* [B] scratch for requests */
+    bool *valid;                /* [B] scratch for evaluation */
     int64_t *expert_total;      /* [n_moe, E] */
     double *expert_load;        /* [n_moe] */
     float *h_bias;              /* [n_moe, E] */
@@ -70,7 +71,8 @@ void run_request_step(struct run *run, const struct progress *at);
 void run_eval(struct run *run);
 
 /* debug.dump_step: per-token losses and expert ids of the micro-batch that has gone forward, into
- * run.dir/dump-step-N/rank-R.jsonl; one line per sequence part of this rank. */
+ * run.dir/dump-step-N/rank-R.jsonl; one line per sequence part of this rank. sample [B]: its place
+ * in run->sample. */
 void run_dump(struct run *run, const int64_t *sample);
 
 /* The command `dsv3 train FILE [section.key=value ...]`: returns the exit code. */

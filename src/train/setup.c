@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "train/run.h"
 
+#include <stdarg.h>
 #include <string.h>
 
 #ifndef DSV3_VERSION
@@ -50,17 +51,28 @@ static void make_plan(struct run *run)
     }
 }
 
+/* Most faults of a configuration are seen by all ranks: one of them says so. Collective. */
+__attribute__((format(printf, 2, 3))) static void agree_config(bool ok, const char *fmt, ...)
+{
+    char why[1024];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(why, sizeof why, fmt, args);
+    va_end(args);
+    AGREE(MPI_COMM_WORLD, ok, CODE_CONFIG, why);
+}
+
 /* All ranks of a machine together must fit; checked before anything is taken. */
 static void check_memory(const struct run *run)
 {
     const struct memory_plan *p = &run->plan;
     const size_t rank_bytes = p->weights + p->gradients + p->optimizer + p->expected.state +
                               p->expected.stack + p->expected.scratch + p->expected.staging;
-    const size_t node_bytes = rank_bytes * (size_t)run->mesh.core_sharers;
-    CHECK_CODE(CODE_CONFIG, node_bytes <= mem_physical(),
-               "this run takes %.2f GiB a rank on %d ranks of this machine, which has %.2f GiB",
-               (double)rank_bytes / (1 << 30), run->mesh.core_sharers,
-               (double)mem_physical() / (1 << 30));
+    const size_t node_bytes = rank_bytes * (size_t)run->mesh.machine_ranks;
+    agree_config(node_bytes <= mem_physical(),
+                 "this run takes %.2f GiB a rank on %d ranks of this machine, which has %.2f GiB",
+                 (double)rank_bytes / (1 << 30), run->mesh.machine_ranks,
+                 (double)mem_physical() / (1 << 30));
 }
 
 static void take_arena(const struct run *run, struct arena *arena, const char *name, size_t bytes)
@@ -90,6 +102,7 @@ static void take_buffers(struct run *run)
     run->doc_start = mem_alloc(n * (T + 1) * sizeof(int32_t), "documents of a step");
     run->sample = mem_alloc(n * sizeof(int64_t), "samples of a step");
     run->wanted = mem_alloc(B * sizeof(int64_t), "samples of a request");
+    run->valid = mem_alloc(B * sizeof(bool), "sequences of a round");
     run->expert_total = mem_alloc(n_moe * (size_t)run->model.E * sizeof(int64_t), "expert counts");
     run->expert_load = mem_alloc(n_moe * sizeof(double), "expert loads");
     run->h_bias = mem_alloc(n_moe * (size_t)run->model.E * sizeof(float), "selection biases");
@@ -117,10 +130,9 @@ static void open_data(struct run *run)
     if (cfg->data.max_epochs > 0) {
         const int64_t have = dataset_samples(run->train_data) * cfg->data.max_epochs;
         const int64_t want = samples_wanted(cfg);
-        CHECK_CODE(CODE_CONFIG, want <= have,
-                   "train.steps %lld take %lld sequences, data.max_epochs %d gives %lld",
-                   (long long)cfg->train.steps, (long long)want, cfg->data.max_epochs,
-                   (long long)have);
+        agree_config(
+            want <= have, "train.steps %lld take %lld sequences, data.max_epochs %d gives %lld",
+            (long long)cfg->train.steps, (long long)want, cfg->data.max_epochs, (long long)have);
     }
     run->train_reader = reader_init(run->train_data, (uint64_t)cfg->run.seed, cfg->data.shuffle,
                                     cfg->train.micro_batch, 2 * run->max_micro);
@@ -129,11 +141,14 @@ static void open_data(struct run *run)
     run->heldout_reader = reader_init(run->heldout_data, 0, false, cfg->train.micro_batch, 2);
 }
 
-/* All ranks measure at the same time, as they will compute. */
+/* All ranks measure at the same time, as they will compute. Threads that take turns on a core each
+ * see all of it; together they have it once. */
 static void measure_peak(struct run *run)
 {
+    const double turns = (double)run->threads * run->mesh.core_sharers / mesh_cores();
     MPI_CHECK(MPI_Barrier(MPI_COMM_WORLD));
     run->peak_flops = run->be->measure_peak(run->stream, run->cfg->train.compute_dtype);
+    if (turns > 1) run->peak_flops /= turns;
     comm_all_reduce_host(&run->comm, AXIS_WORLD, &run->peak_flops, 1, REDUCE_SUM);
 }
 
@@ -160,7 +175,7 @@ static const struct backend *choose_backend(const struct config *cfg)
 {
     const bool cuda = cfg->run.backend == RUN_BACKEND_CUDA;
     const struct backend *be = backend_find(cuda ? "cuda" : "cpu");
-    CHECK_CODE(CODE_CONFIG, be, "run.backend cuda: this program was built without CUDA");
+    agree_config(be, "run.backend cuda: this program was built without CUDA");
     backend_check(be);
     return be;
 }
@@ -174,6 +189,8 @@ void run_init(struct run *run, const struct config *cfg)
     run->threads = mesh_threads(&run->mesh, cfg);
     run->stream = run->be->stream_create(run->threads);
     param_table_init(&run->params, cfg, &run->mesh);
+    agree_config(!cfg->debug.nan_step || param_find(&run->params, cfg->debug.nan_param),
+                 "debug.nan_param %s: no such parameter", cfg->debug.nan_param);
     model_count(&run->counts, cfg);
     make_plan(run);
     check_memory(run);
@@ -207,7 +224,7 @@ void run_free(struct run *run)
     }
     reader_free(run->train_reader);
     dataset_close(run->train_data);
-    void *buffers[] = {run->token,        run->doc_start,   run->sample, run->wanted,
+    void *buffers[] = {run->token,        run->doc_start,   run->sample, run->wanted, run->valid,
                        run->expert_total, run->expert_load, run->h_bias, run->h_loss};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) mem_free(buffers[i]);
     model_free(&run->model);

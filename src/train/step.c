@@ -9,6 +9,7 @@
 #include "train/run.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -70,10 +71,9 @@ static void inject_nan(struct run *run)
 {
     const struct config_debug *d = &run->cfg->debug;
     if (d->nan_step != run->progress.step + 1 || d->nan_rank != run->mesh.rank) return;
-    struct param *p = param_find(&run->params, d->nan_param);
-    CHECK_CODE(CODE_CONFIG, p, "debug.nan_param %s: no such parameter", d->nan_param);
     static const float nan_value = NAN;
-    run->be->copy(run->stream, p->grad, &nan_value, sizeof nan_value);
+    run->be->copy(run->stream, param_find(&run->params, d->nan_param)->grad, &nan_value,
+                  sizeof nan_value);
 }
 
 static void forward_backward(struct run *run, int n_micro)
@@ -90,15 +90,42 @@ static void forward_backward(struct run *run, int n_micro)
     run->be->stream_sync(run->stream);
 }
 
+/* The first of this rank's sums that is not finite: 0 main loss, k MTP depth k, n_mtp + 1 balance;
+ * n_mtp + 2: none. */
+static int first_bad_loss(const struct run *run)
+{
+    int k = 0;
+    while (k < run->model.n_mtp + 2 && isfinite(run->h_loss[k])) k++;
+    return k;
+}
+
+/* Told before the gradients are looked at: all of them are bad after a bad loss, and a tensor's
+ * name would point to the wrong place. Collective, never returns. */
+static _Noreturn void die_bad_loss(const struct run *run, int bad)
+{
+    const int n_mtp = run->model.n_mtp;
+    char why[128], stage[32] = "loss";
+    if (bad > 0) snprintf(stage, sizeof stage, "loss of MTP depth %d", bad);
+    if (bad == n_mtp + 1) snprintf(stage, sizeof stage, "balance loss");
+    snprintf(why, sizeof why,
+             "step %lld: the %s of this rank's tokens is not finite; no weight has changed",
+             (long long)run->progress.step + 1, stage);
+    AGREE(MPI_COMM_WORLD, bad == n_mtp + 2, CODE_INTERNAL, why);
+    DIE(CODE_INTERNAL, "step %lld: the sum of all ranks' losses is not finite",
+        (long long)run->progress.step + 1);
+}
+
 /* loss_sum of all ranks to means; the balance term was added once on every tp rank. Resets. */
 static void take_losses(struct run *run, const int64_t *n_label, struct step_report *r)
 {
     struct model *m = &run->model;
-    const size_t bytes = (size_t)(m->n_mtp + 2) * sizeof(double);
-    run->be->copy(run->stream, run->h_loss, m->loss_sum, bytes);
-    run->be->zero(run->stream, m->loss_sum, bytes);
+    const int n = m->n_mtp + 2;
+    run->be->copy(run->stream, run->h_loss, m->loss_sum, (size_t)n * sizeof(double));
+    run->be->zero(run->stream, m->loss_sum, (size_t)n * sizeof(double));
     run->be->stream_sync(run->stream);
-    comm_all_reduce_host(&run->comm, AXIS_WORLD, run->h_loss, m->n_mtp + 2, REDUCE_SUM);
+    const int bad = first_bad_loss(run);
+    comm_all_reduce_host(&run->comm, AXIS_WORLD, run->h_loss, n, REDUCE_SUM);
+    if (first_bad_loss(run) < n) die_bad_loss(run, bad);
     r->loss = n_label[0] > 0 ? run->h_loss[0] / (double)n_label[0] : 0;
     for (int k = 1; k <= m->n_mtp; k++)
         if (n_label[k] > 0) r->mtp_loss += run->h_loss[k] / (double)n_label[k] / m->n_mtp;
@@ -130,19 +157,17 @@ static void take_expert_load(struct run *run, struct step_report *r)
     r->expert_count = run->expert_total;
 }
 
-/* The same for the same sequences in a step, in whatever order and on whatever rank: a sum of
- * 40-bit hashes, exact in F64 for 8192 sequences and wrapped to 52 bits beyond. */
+/* The same for the same sequences in a step, in whatever order and on whatever rank: a sum modulo
+ * 2^64, whose halves are exact in F64 over the ranks. */
 static uint64_t hash_tokens(struct run *run, int n_micro)
 {
     const int64_t B = run->model.flow.B, row = run->model.flow.T + 1;
-    const uint64_t mask = ((uint64_t)1 << 40) - 1;
-    double sum = 0;
+    uint64_t sum = 0;
     for (int64_t i = 0; run->mesh.axis[AXIS_TP].rank == 0 && i < n_micro * B; i++)
-        sum += (double)(XXH64(run->token + i * row, (size_t)row * sizeof(int32_t),
-                              (uint64_t)run->sample[i]) &
-                        mask);
-    comm_all_reduce_host(&run->comm, AXIS_WORLD, &sum, 1, REDUCE_SUM);
-    return (uint64_t)sum;
+        sum += XXH64(run->token + i * row, (size_t)row * sizeof(int32_t), (uint64_t)run->sample[i]);
+    double halves[2] = {(double)(sum >> 32), (double)(sum & 0xffffffffu)};
+    comm_all_reduce_host(&run->comm, AXIS_WORLD, halves, 2, REDUCE_SUM);
+    return ((uint64_t)halves[0] << 32) + (uint64_t)halves[1];
 }
 
 /* Bytes of all ranks, seconds of this one. */
@@ -171,8 +196,6 @@ static double update_weights(struct run *run, struct step_report *r)
     const double start = clock_s(), comm_before = comm_seconds(&run->comm);
     r->grad_norm = optim_grad_norm(&run->optim);
     if (!isfinite(r->grad_norm)) optim_die_nonfinite(&run->optim, step);
-    CHECK(isfinite(r->loss) && isfinite(r->mtp_loss),
-          "step %lld: loss %g, MTP loss %g is not finite", (long long)step, r->loss, r->mtp_loss);
     r->lr = schedule_lr(run->cfg, &run->progress);
     optim_step(&run->optim, step, r->lr, r->grad_norm);
     return clock_s() - start - (comm_seconds(&run->comm) - comm_before);
