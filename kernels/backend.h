@@ -130,7 +130,7 @@ struct backend {
     /* --- dense and grouped products. y_dt: F32 or dt --- */
     void (*linear_fwd)(struct stream *s, void *y, enum dtype y_dt, const void *x, const void *w,
                        enum dtype dt, const struct linear_shape *shape);
-    /* dx [N, in] = dy w, or dx += dy w when accumulate; dx_dt: F32 or dt */
+    /* dx [N, in] = dy w, or dx += dy w when accumulate; all of dt */
     void (*linear_bwd_x)(struct stream *s, void *dx, const void *dy, const void *w, enum dtype dt,
                          const struct linear_shape *shape, bool accumulate);
     /* dw [out, in] F32 += dy^T x. dy_dt and x are dt. */

@@ -34,7 +34,7 @@ void comm_init(struct comm *comm, const struct mesh *mesh, const struct backend 
                struct stream *stream, struct arena *staging, bool counting);
 void comm_free(struct comm *comm);
 
-/* buf [n] becomes the sum or maximum over the axis, on every member. F32, F64, I32, I64. */
+/* buf [n] becomes the sum or maximum over the axis, on every member. F32, I32, I64; F64 sums. */
 void comm_all_reduce(struct comm *comm, enum axis axis, void *buf, int64_t n, enum dtype dt,
                      enum reduce_op op);
 

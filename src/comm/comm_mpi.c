@@ -133,6 +133,7 @@ void comm_all_reduce(struct comm *comm, enum axis axis, void *buf, int64_t n, en
                      enum reduce_op op)
 {
     const struct mesh_axis *a = &comm->mesh->axis[axis];
+    CHECK(op == REDUCE_SUM || dt != DTYPE_F64, "a maximum of F64 would lose NaN");
     if (a->size == 1 || n == 0) return;
     const size_t width = dtype_bytes(dt);
     const size_t mark = arena_mark(comm->staging);

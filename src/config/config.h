@@ -89,7 +89,7 @@ struct config_train {
                                   value of the ramp */
     enum schedule_unit schedule_unit;
     enum dtype compute_dtype; /* F32 or BF16; masters and gradients are F32 always */
-    int eval_every;           /* steps; 0: never */
+    int eval_every;           /* steps; 0: only after the last step */
     int eval_sequences;       /* 0: the whole held-out set */
     int log_every;
     int loss_chunk_tokens; /* tokens whose logits exist at once */

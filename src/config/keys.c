@@ -170,7 +170,7 @@ const struct key config_keys[] = {
     CHOICE("train.compute_dtype", train.compute_dtype, dtypes, "f32",
            "weights and activations in products; masters and gradients are f32"),
     INT("train.eval_every", train.eval_every, 0, INT_MAX, "0",
-        "steps between held-out losses; 0: none"),
+        "steps between held-out losses; 0: only after the last"),
     INT("train.eval_sequences", train.eval_sequences, 0, INT_MAX, "0",
         "held-out sequences an evaluation reads; 0: all"),
     INT("train.log_every", train.log_every, 1, INT_MAX, "10", "steps between console lines"),

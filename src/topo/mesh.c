@@ -125,6 +125,11 @@ int mesh_cores(void)
     return (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
+int mesh_machine_cores(void)
+{
+    return (int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 int mesh_threads(const struct mesh *mesh, const struct config *cfg)
 {
     if (cfg->run.threads > 0) return cfg->run.threads;

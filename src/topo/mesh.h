@@ -39,8 +39,9 @@ void mesh_free(struct mesh *mesh);
 
 const char *axis_name(enum axis axis); /* "world", "dp", ... */
 
-/* Cores this process may run on. */
+/* Cores this process may run on, and cores of the machine. */
 int mesh_cores(void);
+int mesh_machine_cores(void);
 
 /* Threads a rank should use: run.threads, or OMP_NUM_THREADS, or cores it may use / ranks that
  * share them, at least 1. */

@@ -32,6 +32,11 @@ static void print_mesh(const struct run *run)
         printf("warning %d ranks x %d threads share %d cores; fewer ranks or a smaller run.threads "
                "will be faster\n",
                m->core_sharers, run->threads, mesh_cores());
+    const int used = m->machine_ranks * mesh_cores() / m->core_sharers;
+    if (used < mesh_machine_cores())
+        printf("warning %d of this machine's %d cores are in use: mpirun has bound the ranks; "
+               "--bind-to none lifts that\n",
+               used, mesh_machine_cores());
 }
 
 static void print_memory(const struct run *run)
