@@ -8,7 +8,7 @@ set -eu
 cd "$(dirname "$0")/.."
 . scripts/env.sh
 
-config=configs/runs/demo.yaml run=runs/demo text=data/demo batch=8
+config=configs/runs/demo.yaml run=runs/demo text=data/demo
 
 install=yes
 if [ "${1:-}" = --no-install ]; then
@@ -20,11 +20,13 @@ $MAKE all
 DSV3_BUILD=$BUILD sh scripts/prepare-demo-data.sh
 bigram=$("$BUILD/dsv3-bigram" $text/train.tok.zst $text/heldout.tok.zst 2>/dev/null)
 
-# One rank a core, but at least 2 and a power of two, so that the batch of 8 sequences comes out.
-ranks=2
-while [ $((ranks * 2)) -le "$CORES" ] && [ $ranks -lt $batch ]; do ranks=$((ranks * 2)); done
+# One rank a core, at least 2 and at most 16; at least the 8 sequences a step of the configuration.
+ranks=$CORES
+[ "$ranks" -ge 2 ] || ranks=2
+[ "$ranks" -le 16 ] || ranks=16
+micro=$(((8 + ranks - 1) / ranks))
 
-set -- $config train.micro_batch=$((batch / ranks)) "$@" run.dir=$run
+set -- $config train.micro_batch=$micro train.global_batch=$((micro * ranks)) "$@" run.dir=$run
 echo "$MPIRUN -np $ranks $BUILD/dsv3 train $*"
 $MPIRUN -np $ranks "$BUILD/dsv3" train "$@"
 

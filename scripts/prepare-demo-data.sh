@@ -2,7 +2,7 @@
 # prepare-demo-data.sh - the text of the demo as token shards: train.tok.zst and heldout.tok.zst.
 #
 # The King James Bible when the command `bible` is there (Debian packages bible-kjv and
-# bible-kjv-text), otherwise data/moby_dick.txt.zst. Chapters are documents; the last twentieth is
+# bible-kjv-text), otherwise data/moby_dick.txt.zst. Chapters are documents; the last fortieth is
 # held out. Does nothing when the shards are newer than the text, the tokenizer and this script.
 # The last line of output is the bigram entropy.
 #
@@ -58,7 +58,7 @@ else
     trap 'rm -f "$out/text.tmp"' EXIT
     print_text >"$out/text.tmp" # not piped: a failing left side of a pipe goes unnoticed in sh
     "$build/dsv3-tokenize" --force --separator "$cut" --out "$train" --heldout "$heldout" \
-        <"$out/text.tmp"
+        --heldout-fraction 0.025 <"$out/text.tmp"
     echo "$name" >"$made_from"
 fi
 "$build/dsv3-bigram" "$train" "$heldout"

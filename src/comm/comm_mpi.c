@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "comm/reduce.h"
 
 #include <limits.h>
 #include <string.h>
@@ -71,74 +72,16 @@ static int64_t piece_of(const struct mesh_axis *a, int64_t n, enum dtype dt)
     return n < piece ? n : piece;
 }
 
-/* out[i] = sum or maximum over rows r of in[r][i], in row order. */
-#define REDUCE_ROWS(type)                                                                          \
-    for (int64_t i = 0; i < n; i++) {                                                              \
-        type sum = ((const type *)in)[i];                                                          \
-        for (int r = 1; r < rows; r++) {                                                           \
-            const type x = ((const type *)in)[(int64_t)r * n + i];                                 \
-            sum = op == REDUCE_SUM ? sum + x : (x > sum ? x : sum);                                \
-        }                                                                                          \
-        ((type *)out)[i] = sum;                                                                    \
-    }
-
-/* NaN must survive a maximum, or a bad number would be lost on the way. */
-static void max_rows_f32(float *out, const float *in, int rows, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        float most = in[i];
-        for (int r = 1; r < rows; r++) {
-            const float x = in[(int64_t)r * n + i];
-            most = x > most || x != x ? x : most;
-        }
-        out[i] = most;
-    }
-}
-
-static void sum_rows_f32(float *out, const float *in, int rows, int64_t n)
-{
-    memmove(out, in, (size_t)n * sizeof *out);
-    for (int r = 1; r < rows; r++)
-        for (int64_t i = 0; i < n; i++) out[i] += in[(int64_t)r * n + i];
-}
-
-static void sum_rows_bf16(bf16 *out, const bf16 *in, int rows, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        float sum = bf16_to_f32(in[i]);
-        for (int r = 1; r < rows; r++) sum += bf16_to_f32(in[(int64_t)r * n + i]);
-        out[i] = f32_to_bf16(sum);
-    }
-}
-
-/* in [rows, n] -> out [n]; out may not overlap in. */
-static void reduce_rows(void *out, const void *in, int rows, int64_t n, enum dtype dt,
-                        enum reduce_op op)
-{
-    if (dt == DTYPE_F32 && op == REDUCE_SUM)
-        sum_rows_f32(out, in, rows, n);
-    else if (dt == DTYPE_F32)
-        max_rows_f32(out, in, rows, n);
-    else if (dt == DTYPE_BF16)
-        sum_rows_bf16(out, in, rows, n);
-    else if (dt == DTYPE_F64)
-        REDUCE_ROWS(double)
-    else if (dt == DTYPE_I32)
-        REDUCE_ROWS(int32_t)
-    else
-        REDUCE_ROWS(int64_t)
-}
-
 void comm_all_reduce(struct comm *comm, enum axis axis, void *buf, int64_t n, enum dtype dt,
                      enum reduce_op op)
 {
     const struct mesh_axis *a = &comm->mesh->axis[axis];
-    CHECK(op == REDUCE_SUM || dt != DTYPE_F64, "a maximum of F64 would lose NaN");
     if (a->size == 1 || n == 0) return;
     const size_t width = dtype_bytes(dt);
     const size_t mark = arena_mark(comm->staging);
     const int64_t piece = piece_of(a, n, dt);
     char *all = arena_push(comm->staging, (size_t)piece * width * (size_t)a->size);
+    const void **row = arena_push(comm->staging, sizeof *row * (size_t)a->size);
     if (!comm->counting) {
         const double start = begin(comm);
         for (int64_t at = 0; at < n; at += piece) {
@@ -146,7 +89,8 @@ void comm_all_reduce(struct comm *comm, enum axis axis, void *buf, int64_t n, en
             char *here = (char *)buf + at * (int64_t)width;
             const int bytes = as_int(m * (int64_t)width);
             MPI_CHECK(MPI_Allgather(here, bytes, MPI_BYTE, all, bytes, MPI_BYTE, a->comm));
-            reduce_rows(here, all, a->size, m, dt, op);
+            for (int r = 0; r < a->size; r++) row[r] = all + (int64_t)r * bytes;
+            reduce_rows(here, row, a->size, m, dt, op);
         }
         count_even(comm, axis, (size_t)n * width);
         end(comm, axis, start);
@@ -175,29 +119,47 @@ void comm_all_reduce_host(struct comm *comm, enum axis axis, double *x, int n, e
     end(comm, axis, start);
 }
 
+/* Exchange the pieces [at, at + n) of every row: row[r] becomes what member r has for this one. */
+static void swap_pieces(const struct mesh_axis *a, const void **row, char *recv, const void *in,
+                        int64_t row_n, int64_t at, int64_t n, enum dtype dt, MPI_Request *requests)
+{
+    const int bytes = as_int(n * (int64_t)dtype_bytes(dt));
+    int n_requests = 0;
+    row[a->rank] = elem(in, dt, a->rank * row_n + at);
+    for (int i = 1; i < a->size; i++) {
+        const int from = (a->rank + i) % a->size;
+        char *slot = recv + (int64_t)from * bytes;
+        MPI_CHECK(MPI_Irecv(slot, bytes, MPI_BYTE, from, 0, a->comm, &requests[n_requests++]));
+        row[from] = slot;
+    }
+    for (int i = 1; i < a->size; i++) {
+        const int to = (a->rank + a->size - i) % a->size;
+        const void *piece = elem(in, dt, to * row_n + at);
+        MPI_CHECK(MPI_Isend(piece, bytes, MPI_BYTE, to, 0, a->comm, &requests[n_requests++]));
+    }
+    MPI_CHECK(MPI_Waitall(n_requests, requests, MPI_STATUSES_IGNORE));
+}
+
 void comm_reduce_scatter(struct comm *comm, enum axis axis, void *out, const void *in, int64_t n,
                          enum dtype dt)
 {
     const struct mesh_axis *a = &comm->mesh->axis[axis];
-    const size_t width = dtype_bytes(dt);
+    const size_t width = dtype_bytes(dt), size = (size_t)a->size;
     if (a->size == 1) {
         if (out != in && !comm->counting) comm->be->copy(comm->stream, out, in, (size_t)n * width);
         return;
     }
     const int64_t piece = piece_of(a, n, dt);
     const size_t mark = arena_mark(comm->staging);
-    char *send = arena_push(comm->staging, (size_t)piece * width * (size_t)a->size);
-    char *recv = arena_push(comm->staging, (size_t)piece * width * (size_t)a->size);
+    char *recv = arena_push(comm->staging, (size_t)piece * width * size);
+    const void **row = arena_push(comm->staging, sizeof *row * size);
+    MPI_Request *requests = arena_push(comm->staging, sizeof *requests * 2 * size);
     if (!comm->counting) {
         const double start = begin(comm);
         for (int64_t at = 0; at < n; at += piece) {
             const int64_t m = n - at < piece ? n - at : piece;
-            const size_t bytes = (size_t)m * width;
-            for (int r = 0; r < a->size; r++)
-                memcpy(send + (size_t)r * bytes, elem(in, dt, (int64_t)r * n + at), bytes);
-            MPI_CHECK(MPI_Alltoall(send, as_int((int64_t)bytes), MPI_BYTE, recv,
-                                   as_int((int64_t)bytes), MPI_BYTE, a->comm));
-            reduce_rows(elem(out, dt, at), recv, a->size, m, dt, REDUCE_SUM);
+            swap_pieces(a, row, recv, in, n, at, m, dt, requests);
+            reduce_rows(elem(out, dt, at), row, a->size, m, dt, REDUCE_SUM);
         }
         count_even(comm, axis, (size_t)n * width);
         end(comm, axis, start);
