@@ -1,6 +1,6 @@
 #!/bin/sh
-# bench-peer.sh - dsv3 and PyTorch side by side: the same model, the same number of tokens a step, the
-# same cores, one after the other. Prints a row a model: median tokens/s of both and their ratio.
+# bench-peer.sh - dsv3 and PyTorch side by side: the same model, the same tokens a step, the same
+# cores, one after the other. Prints a row a model: median tokens/s of both and their ratio.
 #
 # usage: sh scripts/bench-peer.sh [PYTHON]      PYTHON has torch and transformers (python3)
 set -eu

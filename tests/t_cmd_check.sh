@@ -25,7 +25,7 @@ expect 0 '' configs/runs/deepseek-v3-671b-2048gpu.yaml --ranks 2048
 expect 0 '' configs/runs/moonlight-16b-8gpu.yaml --ranks 8
 expect 0 '' configs/runs/moonlight-16b-1gpu.yaml --ranks 1
 for ranks in 1 2 4 8; do expect 0 '' configs/runs/demo.yaml --ranks $ranks; done
-grep -q 'global_batch 8 = micro_batch 1 x accumulation 1 x dp 8; 2048 tokens a step' "$tmp/out" ||
+grep -q 'global_batch 8 = micro_batch 1 x accumulation 1 x dp 8; 1024 tokens a step' "$tmp/out" ||
     fail 'the batch equation is not printed'
 
 # What a run of the paper must state, with its source.
