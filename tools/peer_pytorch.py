@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tokens/s of Hugging Face DeepseekV3ForCausalLM on the CPUs of this machine; scripts/bench-peer.sh.
+"""Tokens/s of Hugging Face DeepseekV3ForCausalLM on the CPUs of this machine; see bench-peer.sh.
 
 usage: peer_pytorch.py MODEL.yaml SEQUENCE_LENGTH SEQUENCES STEPS THREADS
 
