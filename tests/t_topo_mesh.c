@@ -61,19 +61,32 @@ static void check_mesh(int tp, int ep, int ranks_per_node)
     mesh_free(&m);
 }
 
+/* Asked for by the environment or the configuration, which goes first; never more than the cores.
+ */
 static void check_threads(void)
 {
     struct config cfg = {.topology = {1, 1, 0}};
     struct mesh m;
     mesh_init(&m, &cfg);
-    unsetenv("OMP_NUM_THREADS");
-    const int alone = mesh_cores() / m.core_sharers;
-    EXPECT(mesh_threads(&m, &cfg) == (alone > 1 ? alone : 1), "%d threads for %d cores of %d ranks",
-           mesh_threads(&m, &cfg), mesh_cores(), m.core_sharers);
-    setenv("OMP_NUM_THREADS", "3", 1);
-    EXPECT(mesh_threads(&m, &cfg) == 3, "OMP_NUM_THREADS=3: %d threads", mesh_threads(&m, &cfg));
-    cfg.run.threads = 2;
-    EXPECT(mesh_threads(&m, &cfg) == 2, "run.threads 2: %d threads", mesh_threads(&m, &cfg));
+    const int share = mesh_cores() / m.core_sharers, most = share > 1 ? share : 1;
+    const struct {
+        const char *env;
+        int asked, want;
+    } cases[] = {{NULL, 0, most},
+                 {"1", 0, 1},
+                 {"9999", 0, most},
+                 {"9999", 1, 1},
+                 {"1", 2, most < 2 ? most : 2},
+                 {"1", 4096, most}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        unsetenv("OMP_NUM_THREADS");
+        if (cases[i].env) setenv("OMP_NUM_THREADS", cases[i].env, 1);
+        cfg.run.threads = cases[i].asked;
+        EXPECT(mesh_threads(&m, &cfg) == cases[i].want,
+               "OMP_NUM_THREADS=%s, run.threads %d, %d cores of %d ranks: %d threads, expected %d",
+               cases[i].env ? cases[i].env : "", cases[i].asked, mesh_cores(), m.core_sharers,
+               mesh_threads(&m, &cfg), cases[i].want);
+    }
     mesh_free(&m);
 }
 

@@ -64,7 +64,7 @@ const struct key config_keys[] = {
     CHOICE("run.backend", run.backend, backends, "auto", "where to compute; auto: cuda if usable"),
     BOOL("run.overwrite", run.overwrite, "false", "start although run.dir is not empty"),
     INT("run.threads", run.threads, 0, 4096, "0",
-        "threads of each rank; 0: OMP_NUM_THREADS, or cores / ranks that share them"),
+        "threads of each rank, at most cores / ranks that share them; 0: OMP_NUM_THREADS, or that"),
 
     INT("topology.tp", topology.tp, 1, 1 << 20, "1",
         "tensor parallelism: ranks that share each layer's dense part"),

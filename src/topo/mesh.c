@@ -132,11 +132,11 @@ int mesh_machine_cores(void)
 
 int mesh_threads(const struct mesh *mesh, const struct config *cfg)
 {
-    if (cfg->run.threads > 0) return cfg->run.threads;
-    const char *asked = getenv("OMP_NUM_THREADS");
-    if (asked && atoi(asked) > 0) return atoi(asked);
-    const int threads = mesh_cores() / mesh->core_sharers;
-    return threads > 1 ? threads : 1;
+    const int share = mesh_cores() / mesh->core_sharers, most = share > 1 ? share : 1;
+    const char *from_env = getenv("OMP_NUM_THREADS");
+    int asked = cfg->run.threads;
+    if (asked == 0 && from_env) asked = atoi(from_env);
+    return asked > 0 && asked < most ? asked : most;
 }
 
 char *mesh_broadcast_text(const char *text)

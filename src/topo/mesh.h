@@ -43,8 +43,9 @@ const char *axis_name(enum axis axis); /* "world", "dp", ... */
 int mesh_cores(void);
 int mesh_machine_cores(void);
 
-/* Threads a rank should use: run.threads, or OMP_NUM_THREADS, or cores it may use / ranks that
- * share them, at least 1. */
+/* Threads a rank should use: run.threads, or OMP_NUM_THREADS, but not more than the cores it may
+ * run on / the ranks that share them, or 1: threads that wait for one another spin, and with more
+ * of them than cores a run crawls. */
 int mesh_threads(const struct mesh *mesh, const struct config *cfg);
 
 /* The text of rank 0, NUL-terminated, on every rank; new memory, free with free(). Collective over

@@ -28,10 +28,12 @@ static void print_mesh(const struct run *run)
            dtype_name(run->cfg->train.compute_dtype));
     printf("peak    %.1f GFLOP/s of all ranks, measured %s products\n", run->peak_flops * 1e-9,
            dtype_name(run->cfg->train.compute_dtype));
-    if (run->threads * m->core_sharers > mesh_cores())
-        printf("warning %d ranks x %d threads share %d cores; fewer ranks or a smaller run.threads "
-               "will be faster\n",
-               m->core_sharers, run->threads, mesh_cores());
+    if (run->cfg->run.threads > run->threads)
+        printf("warning run.threads %d lowered to %d: %d ranks share %d cores\n",
+               run->cfg->run.threads, run->threads, m->core_sharers, mesh_cores());
+    if (m->core_sharers > mesh_cores())
+        printf("warning %d ranks share %d cores; fewer will be faster\n", m->core_sharers,
+               mesh_cores());
     const int used = m->machine_ranks * mesh_cores() / m->core_sharers;
     if (used < mesh_machine_cores())
         printf("warning %d of this machine's %d cores are in use: mpirun has bound the ranks; "
