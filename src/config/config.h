@@ -139,7 +139,7 @@ struct config {
 /*
  * Read file, its bases and n overrides of the form section.key=value. Returns 0, or -1 with every
  * fault found in errs (each with file:line:column, found, expected, nearest key). Not collective:
- * rank 0 reads, config_broadcast_text hands the text on. Free with config_free.
+ * rank 0 reads, mesh_broadcast_text hands config_to_text on. Free with config_free.
  */
 int config_try_load(struct config *cfg, const char *file, int n, char *const overrides[],
                     struct err_list *errs);

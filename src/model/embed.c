@@ -7,7 +7,7 @@
 void embed_fwd(struct model *m, void *x, const int32_t *id)
 {
     const struct flow *f = &m->flow;
-    const int row0 = m->V_l * m->mesh->axis[AXIS_TP].rank;
+    const int row0 = first_vocab_row(m);
     const size_t mark = arena_mark(&m->scratch);
     void *all = m->mesh->tp == 1 ? x : scratch(m, f->Na * m->D, m->dt);
     RUN(m, embedding_fwd, all, m->embed->w, id, m->dt, f->Na, m->D, row0, m->V_l);
@@ -18,7 +18,7 @@ void embed_fwd(struct model *m, void *x, const int32_t *id)
 void embed_bwd(struct model *m, const void *dx, const int32_t *id)
 {
     const struct flow *f = &m->flow;
-    const int row0 = m->V_l * m->mesh->axis[AXIS_TP].rank;
+    const int row0 = first_vocab_row(m);
     const size_t mark = arena_mark(&m->scratch);
     const void *all = gather_tp(m, &m->scratch, dx, f->N * m->D);
     RUN(m, embedding_bwd, m->embed->grad, all, id, m->dt, f->Na, m->D, row0, m->V_l);

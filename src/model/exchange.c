@@ -5,11 +5,6 @@
 
 #include <math.h>
 
-static int64_t sorted_rows(const struct model *m)
-{
-    return m->flow.N * m->K;
-}
-
 /* Rows a plan pass reserves: everything that can arrive, or imbalance times the mean. */
 static int64_t planned_rows(const struct model *m)
 {
@@ -81,10 +76,6 @@ void exchange_plan(struct model *m, struct exchange *ex, const int64_t *count)
 void exchange_to_experts(struct model *m, const struct exchange *ex, void *grouped,
                          const void *sorted)
 {
-    if (m->mesh->ep == 1) {
-        RUN(m, copy, grouped, sorted, (size_t)ex->M * (size_t)m->D * dtype_bytes(m->dt));
-        return;
-    }
     const size_t mark = arena_mark(&m->scratch);
     const size_t row_bytes = (size_t)m->D * dtype_bytes(m->dt);
     void *received = scratch(m, ex->M * m->D, m->dt);
@@ -97,10 +88,6 @@ void exchange_to_experts(struct model *m, const struct exchange *ex, void *group
 void exchange_to_tokens(struct model *m, const struct exchange *ex, void *sorted,
                         const void *grouped)
 {
-    if (m->mesh->ep == 1) {
-        RUN(m, copy, sorted, grouped, (size_t)ex->M * (size_t)m->D * dtype_bytes(m->dt));
-        return;
-    }
     const size_t mark = arena_mark(&m->scratch);
     const size_t row_bytes = (size_t)m->D * dtype_bytes(m->dt);
     void *to_send = scratch(m, ex->M * m->D, m->dt);

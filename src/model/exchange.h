@@ -5,6 +5,8 @@
  *
  *   sorted rows [N * K, D]   at the source, in expert order (struct layer_acts.order)
  *   grouped rows [M, D]      at the experts, by local expert, then by source rank
+ *
+ * With ep 1 the two are the same rows: nothing is to be moved, and only exchange_plan is called.
  */
 #pragma once
 

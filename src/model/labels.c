@@ -37,10 +37,6 @@ void model_load(struct model *m, const int32_t *token, const int32_t *doc_start,
     struct flow *f = &m->flow;
     const size_t bytes = (size_t)f->Na * sizeof(int32_t);
     const int32_t *docs = m->cfg->data.document_mask ? doc_start : NULL;
-    for (int b = 0; b < f->B; b++)
-        for (int t = 0; t < f->T; t++)
-            m->h_label[(int64_t)b * f->T + t] = token[(int64_t)b * (f->T + 1) + t];
-    m->be->copy(m->stream, f->token, m->h_label, bytes);
     if (docs) {
         for (int b = 0; b < f->B; b++)
             for (int t = 0; t < f->T; t++)
@@ -52,7 +48,7 @@ void model_load(struct model *m, const int32_t *token, const int32_t *doc_start,
         look_ahead(m, m->h_label, token, docs, valid, k + 1);
         m->be->copy(m->stream, f->label[k], m->h_label, bytes);
         look_ahead(m, m->h_label, token, docs, NULL, k);
-        m->be->copy(m->stream, f->mtp_token[k], m->h_label, bytes);
+        m->be->copy(m->stream, f->input[k], m->h_label, bytes);
     }
 }
 

@@ -27,7 +27,7 @@ static const int32_t *chunk_labels(struct model *m, const int32_t *label, int64_
 
 static void chunk_fwd(struct model *m, struct chunk *c)
 {
-    const int col0 = m->V_l * m->mesh->axis[AXIS_TP].rank;
+    const int col0 = first_vocab_row(m);
     const struct linear_shape head = {.N = c->n_all, .in = m->D, .out = m->V_l};
     c->logits = scratch(m, c->n_all * m->V_l, DTYPE_F32);
     c->max = scratch(m, c->n_all, DTYPE_F32);
@@ -54,7 +54,7 @@ static void chunk_bwd(struct model *m, struct chunk *c, void *dn, const void *dl
 
 void loss_head(struct model *m, struct flow *f, int k)
 {
-    const int col0 = m->V_l * m->mesh->axis[AXIS_TP].rank;
+    const int col0 = first_vocab_row(m);
     const int64_t wanted = m->cfg->train.loss_chunk_tokens / m->mesh->tp;
     const int64_t most = wanted > 0 ? wanted : 1;
     struct stage_out *s = &f->stage[k];

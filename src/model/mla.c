@@ -25,11 +25,6 @@ static struct norm_shape latent_norm(const struct model *m, int width)
                                .eps = (float)m->cfg->model.rms_norm_eps};
 }
 
-static struct norm_shape input_norm(const struct model *m)
-{
-    return (struct norm_shape){.N = m->flow.N, .D = m->D, .eps = (float)m->cfg->model.rms_norm_eps};
-}
-
 static struct linear_shape shape_q_a(const struct model *m)
 {
     return (struct linear_shape){.N = m->flow.N, .in = m->D, .out = m->r_q, .y_stride = m->R};
@@ -92,16 +87,11 @@ static struct attention_shape core_shape(const struct model *m)
                                     .scale = m->softmax_scale};
 }
 
-static int64_t first_token(const struct model *m)
-{
-    return m->flow.N * m->mesh->axis[AXIS_TP].rank;
-}
-
 /* h -> norm -> raw latents -> normed and rotated latents of all tokens of the tp group. */
 static void latents_fwd(struct model *m, const struct attention_params *p, struct layer_acts *a)
 {
     const struct flow *f = &m->flow;
-    const struct norm_shape norm = input_norm(m), norm_q = latent_norm(m, m->r_q),
+    const struct norm_shape norm = hidden_norm(m), norm_q = latent_norm(m, m->r_q),
                             norm_kv = latent_norm(m, m->r_kv);
     const struct linear_shape q_a = shape_q_a(m), kv_a = shape_kv_a(m);
     const struct rope_shape rope = rope_k(m);
@@ -207,7 +197,7 @@ static void attention_bwd(struct model *m, struct layer *l, struct flow *f)
     struct layer_acts *a = &f->acts[l->index];
     const struct attention_params *p = &l->attention;
     const struct linear_shape q_b = shape_q_b(m), kv_b = shape_kv_b(m);
-    const struct norm_shape norm = input_norm(m);
+    const struct norm_shape norm = hidden_norm(m);
     const bool alone = m->mesh->tp == 1;
     const size_t mark = arena_mark(&m->scratch);
     void *dn1 = scratch(m, f->N * m->D, m->dt);

@@ -60,7 +60,7 @@ static void dense_fwd(struct model *m, struct layer *l, struct flow *f)
 {
     struct layer_acts *a = &f->acts[l->index];
     const int64_t n = f->N * m->D;
-    const struct norm_shape norm = {.N = f->N, .D = m->D, .eps = (float)m->cfg->model.rms_norm_eps};
+    const struct norm_shape norm = hidden_norm(m);
     a->n2 = push(m, n, m->dt);
     a->rstd2 = push(m, f->N, DTYPE_F32);
     void *h_out = push(m, n, m->dt);
@@ -73,7 +73,7 @@ static void dense_fwd(struct model *m, struct layer *l, struct flow *f)
 static void dense_bwd(struct model *m, struct layer *l, struct flow *f)
 {
     struct layer_acts *a = &f->acts[l->index];
-    const struct norm_shape norm = {.N = f->N, .D = m->D, .eps = (float)m->cfg->model.rms_norm_eps};
+    const struct norm_shape norm = hidden_norm(m);
     const size_t mark = arena_mark(&m->scratch);
     void *dn2 = scratch(m, f->N * m->D, m->dt);
     mlp_bwd(m, &l->mlp, &a->mlp, dn2, f->dh);

@@ -95,11 +95,10 @@ static void take_state(struct model *m)
     m->bias = arena_push(s, (size_t)m->n_moe * (size_t)m->E * sizeof(float));
     m->expert_count = arena_push(s, (size_t)m->n_moe * (size_t)m->E * sizeof(int64_t));
     m->loss_sum = arena_push(s, (size_t)(m->n_mtp + 2) * sizeof(double));
-    f->token = arena_push(s, ids);
     f->doc_buffer = arena_push(s, ids);
     for (int k = 0; k <= m->n_mtp; k++) {
         f->label[k] = arena_push(s, ids);
-        f->mtp_token[k] = arena_push(s, ids);
+        f->input[k] = arena_push(s, ids);
         f->token_loss[k] = arena_push(s, (size_t)f->N * sizeof(float));
     }
     f->dh = arena_push(s, (size_t)(f->N * m->D) * dtype_bytes(m->dt));
@@ -124,7 +123,7 @@ static void build(struct model *m)
 /* debug.balanced_routing: token n of the micro-batch goes to experts n K .. n K + K - 1 (mod E). */
 static void fill_forced(struct model *m, int32_t *forced)
 {
-    const int64_t first = m->flow.N * m->mesh->axis[AXIS_TP].rank;
+    const int64_t first = first_token(m);
     for (int64_t i = 0; i < m->flow.N * m->K; i++) forced[i] = (int32_t)((first * m->K + i) % m->E);
 }
 
@@ -219,7 +218,7 @@ static void stage_end_fwd(struct model *m, int k)
 {
     struct flow *f = &m->flow;
     struct stage_out *s = &f->stage[k];
-    const struct norm_shape norm = {.N = f->N, .D = m->D, .eps = (float)m->cfg->model.rms_norm_eps};
+    const struct norm_shape norm = hidden_norm(m);
     s->h = f->h;
     s->n = push(m, f->N * m->D, m->dt);
     s->rstd = push(m, f->N, DTYPE_F32);
@@ -246,7 +245,7 @@ void model_forward(struct model *m, bool train)
     const int L = m->cfg->model.num_hidden_layers;
     f->train = train;
     void *h = push(m, f->N * m->D, m->dt);
-    embed_fwd(m, h, f->token);
+    embed_fwd(m, h, f->input[0]);
     f->h = h;
     for (int l = 0; l < L; l++) layer_fwd(m, &m->layer[l]);
     stage_end_fwd(m, 0);
@@ -268,7 +267,7 @@ void model_backward(struct model *m)
 {
     struct flow *f = &m->flow;
     const int L = m->cfg->model.num_hidden_layers;
-    const struct norm_shape norm = {.N = f->N, .D = m->D, .eps = (float)m->cfg->model.rms_norm_eps};
+    const struct norm_shape norm = hidden_norm(m);
     RUN(m, zero, f->dh, (size_t)(f->N * m->D) * dtype_bytes(m->dt));
     for (int k = m->n_mtp; k >= 0; k--) {
         const struct stage_out *s = &f->stage[k];
@@ -277,7 +276,7 @@ void model_backward(struct model *m)
         if (k > 0) layer_bwd(m, &m->layer[L + k - 1]);
     }
     for (int l = L - 1; l >= 0; l--) layer_bwd(m, &m->layer[l]);
-    embed_bwd(m, f->dh, f->token);
+    embed_bwd(m, f->dh, f->input[0]);
     arena_pop(&m->stack, 0);
 }
 

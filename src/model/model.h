@@ -125,15 +125,14 @@ struct flow {
     bool train; /* false: nothing is counted or kept for backward */
     int B, T;
     int64_t N, Na;
-    int32_t *token;              /* [Na] */
     int32_t *doc_buffer;         /* [Na] */
     const int32_t *doc_start;    /* doc_buffer when attention stays inside documents, else NULL */
     int32_t *label[1 + MAX_MTP]; /* [Na] -1: none */
-    int32_t *mtp_token[1 + MAX_MTP]; /* [Na] input of depth k; -1: none */
-    float *token_loss[1 + MAX_MTP];  /* [N] of this rank's tokens */
-    const void *h;                   /* [N, D] hidden state so far */
-    void *dh;                        /* [N, D] its gradient */
-    struct layer_acts *acts;         /* [n_layers] */
+    int32_t *input[1 + MAX_MTP]; /* [Na] tokens that stage k embeds; -1: none */
+    float *token_loss[1 + MAX_MTP]; /* [N] of this rank's tokens */
+    const void *h;                  /* [N, D] hidden state so far */
+    void *dh;                       /* [N, D] its gradient */
+    struct layer_acts *acts;        /* [n_layers] */
     struct stage_out stage[1 + MAX_MTP];
     float loss_scale[1 + MAX_MTP]; /* weight of one token's loss in the step's loss */
     float balance_scale;           /* weight of one sequence's balance term */
@@ -252,6 +251,26 @@ static inline void *push(struct model *m, int64_t n, enum dtype dt)
 static inline void *scratch(struct model *m, int64_t n, enum dtype dt)
 {
     return arena_push(&m->scratch, (size_t)n * dtype_bytes(dt));
+}
+
+/* --- where this rank's part lies, and the norm over the model width that every block begins with
+ * --- */
+static inline int64_t first_token(const struct model *m) /* of the [B * T] of a micro-batch */
+{
+    return m->flow.N * m->mesh->axis[AXIS_TP].rank;
+}
+static inline int first_vocab_row(const struct model *m) /* of the V rows of embedding and head */
+{
+    return m->V_l * m->mesh->axis[AXIS_TP].rank;
+}
+static inline int64_t sorted_rows(const struct model *m) /* rows this rank sends to experts */
+{
+    return m->flow.N * m->K;
+}
+static inline struct norm_shape hidden_norm(const struct model *m)
+{
+    const struct norm_shape shape = {m->flow.N, m->D, 0, 0, (float)m->cfg->model.rms_norm_eps};
+    return shape;
 }
 
 /* With tp: all ranks' rows of x [n / tp ...] in new scratch or stack memory; without: x itself. */

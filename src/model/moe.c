@@ -22,11 +22,6 @@ static struct grouped_shape down_shape(const struct model *m, const struct excha
         .n_groups = m->E_l, .offset = ex->offset, .in = m->F, .out = m->D};
 }
 
-static int64_t sorted_rows(const struct model *m)
-{
-    return m->flow.N * m->K;
-}
-
 static void dispatch_fwd(struct model *m, struct layer *l, struct flow *f)
 {
     struct layer_acts *a = &f->acts[l->index];

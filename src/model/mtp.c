@@ -6,10 +6,11 @@
  */
 #include "model/model.h"
 
-static struct norm_shape norm_shape(const struct model *m)
+static struct norm_shape joined_norm(const struct model *m)
 {
-    return (struct norm_shape){
-        .N = m->flow.N, .D = m->D, .y_stride = 2 * m->D, .eps = (float)m->cfg->model.rms_norm_eps};
+    struct norm_shape shape = hidden_norm(m);
+    shape.y_stride = 2 * m->D;
+    return shape;
 }
 
 static struct linear_shape join_shape(const struct model *m)
@@ -25,7 +26,7 @@ static bool feeds_on_normed(const struct model *m)
 static void mtp_input_fwd(struct model *m, struct layer *l, struct flow *f)
 {
     struct layer_acts *a = &f->acts[l->index];
-    const struct norm_shape norm = norm_shape(m);
+    const struct norm_shape norm = joined_norm(m);
     const struct linear_shape join = join_shape(m);
     const struct stage_out *before = &f->stage[l->mtp - 1];
     a->hidden = feeds_on_normed(m) ? before->n : before->h;
@@ -34,7 +35,7 @@ static void mtp_input_fwd(struct model *m, struct layer *l, struct flow *f)
     a->rstd_e = push(m, f->N, DTYPE_F32);
     a->rstd_h = push(m, f->N, DTYPE_F32);
     void *h = push(m, f->N * m->D, m->dt);
-    embed_fwd(m, a->embedded, f->mtp_token[l->mtp]);
+    embed_fwd(m, a->embedded, f->input[l->mtp]);
     RUN(m, rmsnorm_fwd, a->joined, a->rstd_e, a->embedded, l->enorm->w, m->dt, &norm);
     RUN(m, rmsnorm_fwd, elem(a->joined, m->dt, m->D), a->rstd_h, a->hidden, l->hnorm->w, m->dt,
         &norm);
@@ -47,7 +48,7 @@ static void mtp_input_fwd(struct model *m, struct layer *l, struct flow *f)
 static void mtp_input_bwd(struct model *m, struct layer *l, struct flow *f)
 {
     struct layer_acts *a = &f->acts[l->index];
-    const struct norm_shape norm = norm_shape(m);
+    const struct norm_shape norm = joined_norm(m);
     const struct linear_shape join = join_shape(m);
     const size_t mark = arena_mark(&m->scratch);
     void *djoined = scratch(m, f->N * 2 * m->D, m->dt);
@@ -56,7 +57,7 @@ static void mtp_input_bwd(struct model *m, struct layer *l, struct flow *f)
     RUN(m, linear_bwd_x, djoined, f->dh, l->eh_proj->w, m->dt, &join, false);
     RUN(m, rmsnorm_bwd, dembedded, l->enorm->grad, djoined, a->embedded, a->rstd_e, l->enorm->w,
         m->dt, &norm, false);
-    embed_bwd(m, dembedded, f->mtp_token[l->mtp]);
+    embed_bwd(m, dembedded, f->input[l->mtp]);
     const bool normed = feeds_on_normed(m);
     void *dhidden = normed ? f->stage[l->mtp - 1].dn : f->dh;
     RUN(m, rmsnorm_bwd, dhidden, l->hnorm->grad, elem(djoined, m->dt, m->D), a->hidden, a->rstd_h,

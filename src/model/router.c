@@ -26,18 +26,12 @@ static struct router_shape router_shape(const struct model *m)
 
 static struct sequence_span local_span(const struct model *m)
 {
-    return (struct sequence_span){
-        .first = m->flow.N * m->mesh->axis[AXIS_TP].rank, .B = m->flow.B, .T = m->flow.T};
+    return (struct sequence_span){.first = first_token(m), .B = m->flow.B, .T = m->flow.T};
 }
 
 static struct linear_shape gate_shape(const struct model *m)
 {
     return (struct linear_shape){.N = m->flow.N, .in = m->D, .out = m->E};
-}
-
-static struct norm_shape norm_shape(const struct model *m)
-{
-    return (struct norm_shape){.N = m->flow.N, .D = m->D, .eps = (float)m->cfg->model.rms_norm_eps};
 }
 
 /* x as F32: itself, or a cast copy in scratch. */
@@ -71,7 +65,7 @@ static void route_fwd(struct model *m, struct layer *l, struct flow *f)
     struct layer_acts *a = &f->acts[l->index];
     const struct router_shape shape = router_shape(m);
     const struct linear_shape gate = gate_shape(m);
-    const struct norm_shape norm = norm_shape(m);
+    const struct norm_shape norm = hidden_norm(m);
     a->n2 = push(m, f->N * m->D, m->dt);
     a->rstd2 = push(m, f->N, DTYPE_F32);
     a->score = push(m, f->N * m->E, DTYPE_F32);
@@ -104,7 +98,7 @@ static void route_bwd(struct model *m, struct layer *l, struct flow *f)
     const struct router_shape shape = router_shape(m);
     const struct sequence_span span = local_span(m);
     const struct linear_shape gate = gate_shape(m);
-    const struct norm_shape norm = norm_shape(m);
+    const struct norm_shape norm = hidden_norm(m);
     const size_t mark = arena_mark(&m->scratch);
     const float *x = as_f32(m, a->n2, f->N * m->D);
     float *dlogits = scratch(m, f->N * m->E, DTYPE_F32);

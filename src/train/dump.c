@@ -40,7 +40,7 @@ static void dump_part(const struct run *run, FILE *out, int64_t sample, int64_t 
 {
     const struct model *m = &run->model;
     const struct flow *f = &m->flow;
-    const int64_t flat = f->N * run->mesh.axis[AXIS_TP].rank + at;
+    const int64_t flat = first_token(m) + at;
     json_t *line = json_object(), *mtp = json_array(), *experts = json_object();
     json_object_set_new(line, "sample", json_integer(sample));
     json_object_set_new(line, "first", json_integer(flat % f->T));
@@ -77,7 +77,7 @@ void run_dump(struct run *run, const int64_t *sample)
     char path[4096];
     FILE *out = open_dump(run, path, sizeof path, sample == run->sample);
     const struct flow *f = &run->model.flow;
-    const int64_t first = f->N * run->mesh.axis[AXIS_TP].rank;
+    const int64_t first = first_token(&run->model);
     for (int64_t at = 0; at < f->N;) {
         const int64_t flat = first + at, left = f->T - flat % f->T;
         const int64_t n = left < f->N - at ? left : f->N - at;
