@@ -209,14 +209,18 @@ void comm_all_to_all_rows(struct comm *comm, enum axis axis, void *out, const in
                           const void *in, const int64_t *send_rows, size_t row_bytes)
 {
     const struct mesh_axis *a = &comm->mesh->axis[axis];
-    if (comm->counting) return;
     if (a->size == 1) {
-        comm->be->copy(comm->stream, out, in, (size_t)send_rows[0] * row_bytes);
+        if (!comm->counting)
+            comm->be->copy(comm->stream, out, in, (size_t)send_rows[0] * row_bytes);
+        return;
+    }
+    const size_t mark = arena_mark(comm->staging);
+    MPI_Request *requests = arena_push(comm->staging, sizeof(MPI_Request) * 2 * (size_t)a->size);
+    if (comm->counting) {
+        arena_pop(comm->staging, mark);
         return;
     }
     const double start = begin(comm);
-    const size_t mark = arena_mark(comm->staging);
-    MPI_Request *requests = arena_push(comm->staging, sizeof(MPI_Request) * 2 * (size_t)a->size);
     MPI_Datatype row;
     MPI_CHECK(MPI_Type_contiguous(as_int((int64_t)row_bytes), MPI_BYTE, &row));
     MPI_CHECK(MPI_Type_commit(&row));

@@ -205,6 +205,7 @@ struct model_memory model_plan(const struct config *cfg, const struct mesh *mesh
     build(&m);
     model_forward(&m, true);
     model_backward(&m);
+    model_update_bias(&m, NULL, 0);
     model_forward(&m, false);
     const struct model_memory need = {m.state.peak, m.stack.peak, m.scratch.peak, staging.peak};
     model_free(&m);
@@ -286,10 +287,9 @@ void model_update_bias(struct model *m, int64_t *total, double speed)
     comm_all_reduce(m->comm, AXIS_WORLD, m->expert_count, n, DTYPE_I64, REDUCE_SUM);
     if (config_experts_biased(&m->cfg->model) && speed != 0)
         for (int l = 0; l < m->n_moe; l++)
-            m->be->bias_update(m->stream, m->bias + (int64_t)l * m->E,
-                               m->expert_count + (int64_t)l * m->E, m->E, (float)speed,
-                               m->cfg->train.router_bias_centred);
-    m->be->copy(m->stream, total, m->expert_count, (size_t)n * sizeof *total);
-    m->be->zero(m->stream, m->expert_count, (size_t)n * sizeof *total);
-    m->be->stream_sync(m->stream);
+            RUN(m, bias_update, m->bias + (int64_t)l * m->E, m->expert_count + (int64_t)l * m->E,
+                m->E, (float)speed, m->cfg->train.router_bias_centred);
+    RUN(m, copy, total, m->expert_count, (size_t)n * sizeof *total);
+    RUN(m, zero, m->expert_count, (size_t)n * sizeof *total);
+    if (!m->counting) m->be->stream_sync(m->stream);
 }

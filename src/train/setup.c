@@ -13,8 +13,6 @@
 #define DSV3_VERSION "unknown"
 #endif
 
-enum { STAGING_SLACK = 1 << 16 }; /* request lists of the exchange */
-
 /* Optimizer state and the staging of its collectives, by running them against counting arenas. */
 static void plan_optimizer(struct run *run, size_t *optimizer, size_t *staging)
 {
@@ -45,10 +43,8 @@ static void make_plan(struct run *run)
     plan->expected = model_plan(run->cfg, &run->mesh, &run->params, 1.0);
     plan->reserved = model_plan(run->cfg, &run->mesh, &run->params, 0.0);
     struct model_memory *memory[] = {&plan->expected, &plan->reserved};
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++)
         if (memory[i]->staging < staging) memory[i]->staging = staging;
-        memory[i]->staging += STAGING_SLACK;
-    }
 }
 
 /* Most faults of a configuration are seen by all ranks: one of them says so. Collective. */
