@@ -15,7 +15,6 @@ enum { RIG_WEIGHTS, RIG_GRADS, RIG_OPTIM, RIG_STAGING, RIG_N_ARENAS };
 struct rig {
     struct config cfg;
     struct mesh mesh;
-    bool single; /* a mesh of one rank without communicators, whatever the job's size */
     struct stream *stream;
     struct arena arena[RIG_N_ARENAS];
     struct comm comm;
@@ -59,16 +58,17 @@ static inline struct config rig_config(void)
     return cfg;
 }
 
-/* tp and ep come from cfg->topology. The rig must not move afterwards: it points into itself. */
+/* tp and ep come from cfg->topology; single: a mesh of one rank without communicators, whatever the
+ * job's size. The rig must not move afterwards: it points into itself. */
 static inline void rig_init(struct rig *rig, const struct config *cfg, bool single)
 {
     static const char *const role[RIG_N_ARENAS] = {"weights", "gradients", "optimizer", "staging"};
     enum { BYTES = 8 << 20 };
     memset(rig, 0, sizeof *rig);
     rig->cfg = *cfg;
-    rig->single = single;
+    const struct mesh_shape alone = {.size = 1, .tp = 1, .ep = 1, .ranks_per_node = 1};
     if (single)
-        rig->mesh = param_mesh_single();
+        mesh_plan(&rig->mesh, &alone, 0);
     else
         mesh_init(&rig->mesh, cfg);
     rig->stream = backend_cpu.stream_create(1);
@@ -89,7 +89,7 @@ static inline void rig_free(struct rig *rig)
     comm_free(&rig->comm);
     for (int i = 0; i < RIG_N_ARENAS; i++) mem_free(rig->arena[i].base);
     backend_cpu.stream_destroy(rig->stream);
-    if (!rig->single) mesh_free(&rig->mesh);
+    mesh_free(&rig->mesh);
 }
 
 /* The gradient of an element of the whole job, key = rng_key(step, name): multiples of 1/64 below

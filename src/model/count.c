@@ -94,8 +94,10 @@ static void count_flop(struct model_counts *counts, const struct config *cfg,
 void model_count(struct model_counts *counts, const struct config *cfg)
 {
     const struct config_model *m = &cfg->model;
-    const struct mesh mesh = param_mesh_single();
+    const struct mesh_shape whole = {.size = 1, .tp = 1, .ep = 1, .ranks_per_node = 1};
+    struct mesh mesh;
     struct param_table table;
+    mesh_plan(&mesh, &whole, 0);
     param_table_init(&table, cfg, &mesh);
     *counts = (struct model_counts){0};
     for (int i = 0; i < table.n_params; i++) {
@@ -118,6 +120,7 @@ void model_count(struct model_counts *counts, const struct config *cfg)
     }
     count_flop(counts, cfg, &table);
     param_table_free(&table);
+    mesh_free(&mesh);
 }
 
 /* 671,026,404,352 */

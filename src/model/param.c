@@ -201,21 +201,6 @@ void param_table_free(struct param_table *table)
     memset(table, 0, sizeof *table);
 }
 
-struct mesh param_mesh_single(void)
-{
-    struct mesh mesh = {.size = 1,
-                        .dp = 1,
-                        .tp = 1,
-                        .ep = 1,
-                        .edp = 1,
-                        .local_size = 1,
-                        .machine_ranks = 1,
-                        .core_sharers = 1,
-                        .n_nodes = 1};
-    for (int a = 0; a < N_AXES; a++) mesh.axis[a].size = 1;
-    return mesh;
-}
-
 void param_table_place(struct param_table *table, struct arena *weights, struct arena *grads)
 {
     for (int i = 0; i < N_BUCKETS; i++) {

@@ -79,16 +79,13 @@ struct param_table {
 };
 
 /* Build the rows for this rank's place in the mesh; no tensor memory yet. Owns param until
- * param_table_free. Not collective. mesh may describe one rank (param_mesh_single) for counting. */
+ * param_table_free. Not collective. */
 void param_table_init(struct param_table *table, const struct config *cfg, const struct mesh *mesh);
 void param_table_free(struct param_table *table);
 
 /* Take w and grad of every bucket from the arenas (which may count only) and point the rows into
  * them. Nothing is zeroed. */
 void param_table_place(struct param_table *table, struct arena *weights, struct arena *grads);
-
-/* A mesh of one rank without communicators, for counting. */
-struct mesh param_mesh_single(void);
 
 /* Row by name, or NULL. */
 struct param *param_find(struct param_table *table, const char *name);

@@ -39,48 +39,74 @@ static void count_machine_ranks(struct mesh *mesh)
     mesh->core_sharers = n > 0 ? n : 1;
 }
 
-/* Ranks with equal color form an axis and keep their world order in it. */
-static void axis_init(struct mesh *mesh, enum axis axis, int color, const int *node_of)
+/* The members of an axis are the ranks first, first + stride, ... */
+static void axis_place(struct mesh *mesh, enum axis axis, int size, int first, int stride,
+                       const int *leader_of)
 {
     struct mesh_axis *a = &mesh->axis[axis];
-    MPI_CHECK(MPI_Comm_split(MPI_COMM_WORLD, color, mesh->rank, &a->comm));
-    MPI_CHECK(MPI_Comm_size(a->comm, &a->size));
-    MPI_CHECK(MPI_Comm_rank(a->comm, &a->rank));
-    a->world_rank = malloc(sizeof(int) * (size_t)a->size);
-    a->same_node = malloc(sizeof(bool) * (size_t)a->size);
-    CHECK(a->world_rank && a->same_node, "no memory for an axis of %d ranks", a->size);
-    MPI_CHECK(MPI_Allgather(&mesh->rank, 1, MPI_INT, a->world_rank, 1, MPI_INT, a->comm));
-    for (int r = 0; r < a->size; r++) a->same_node[r] = node_of[a->world_rank[r]] == mesh->node;
+    *a = (struct mesh_axis){
+        .size = size, .rank = (mesh->rank - first) / stride, .comm = MPI_COMM_NULL};
+    a->world_rank = malloc(sizeof(int) * (size_t)size);
+    a->same_node = malloc(sizeof(bool) * (size_t)size);
+    CHECK(a->world_rank && a->same_node, "no memory for an axis of %d ranks", size);
+    for (int k = 0; k < size; k++) {
+        a->world_rank[k] = first + k * stride;
+        a->same_node[k] = leader_of[first + k * stride] == leader_of[mesh->rank];
+    }
 }
 
-/* Number the nodes by their lowest rank, whatever the hosts are called. */
-static void find_node(struct mesh *mesh, int ranks_per_node, int *node_of)
+/* Everything but the communicators, for mesh->rank of mesh->size. leader_of [size]: the lowest rank
+ * on each rank's node; nodes are numbered by it, whatever the hosts are called. */
+static void place(struct mesh *mesh, int tp, int ep, const int *leader_of)
 {
-    int leader;
+    const int rank = mesh->rank, size = mesh->size;
+    CHECK(size % tp == 0 && size % ep == 0, "%d ranks do not divide over tp %d and ep %d", size, tp,
+          ep);
+    mesh->tp = tp;
+    mesh->ep = ep;
+    mesh->dp = size / tp;
+    mesh->edp = size / ep;
+    for (int r = 0; r < size; r++) {
+        const bool here = leader_of[r] == leader_of[rank];
+        mesh->n_nodes += leader_of[r] == r;
+        mesh->node += leader_of[r] == r && r < leader_of[rank];
+        mesh->local_rank += here && r < rank;
+        mesh->local_size += here;
+    }
+    axis_place(mesh, AXIS_WORLD, size, 0, 1, leader_of);
+    axis_place(mesh, AXIS_DP, mesh->dp, rank % tp, tp, leader_of);
+    axis_place(mesh, AXIS_TP, tp, rank / tp * tp, 1, leader_of);
+    axis_place(mesh, AXIS_EP, ep, rank / ep * ep, 1, leader_of);
+    axis_place(mesh, AXIS_EDP, mesh->edp, rank % ep, ep, leader_of);
+}
+
+/* Who leads each rank's node: ranks_per_node consecutive ranks, or (0) who shares memory. */
+static int *find_leaders(const struct mesh *mesh, int ranks_per_node)
+{
+    int *leader_of = malloc(sizeof(int) * (size_t)mesh->size);
+    CHECK(leader_of, "no memory for %d ranks", mesh->size);
     if (ranks_per_node > 0) {
-        leader = mesh->rank / ranks_per_node * ranks_per_node;
-    } else {
-        MPI_Comm local;
-        MPI_CHECK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, mesh->rank,
-                                      MPI_INFO_NULL, &local));
-        MPI_CHECK(MPI_Allreduce(&mesh->rank, &leader, 1, MPI_INT, MPI_MIN, local));
-        MPI_CHECK(MPI_Comm_free(&local));
+        for (int r = 0; r < mesh->size; r++) leader_of[r] = r / ranks_per_node * ranks_per_node;
+        return leader_of;
     }
-    MPI_CHECK(MPI_Allgather(&leader, 1, MPI_INT, node_of, 1, MPI_INT, MPI_COMM_WORLD));
-    int *number = malloc(sizeof(int) * (size_t)mesh->size);
-    CHECK(number, "no memory for %d ranks", mesh->size);
-    for (int r = 0; r < mesh->size; r++) {
-        if (node_of[r] == r) number[r] = mesh->n_nodes++;
-    }
-    for (int r = 0; r < mesh->size; r++) {
-        if (node_of[r] == leader) {
-            mesh->local_rank += r < mesh->rank;
-            mesh->local_size++;
-        }
-    }
-    for (int r = 0; r < mesh->size; r++) node_of[r] = number[node_of[r]];
-    mesh->node = node_of[mesh->rank];
-    free(number);
+    MPI_Comm local;
+    int leader;
+    MPI_CHECK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, mesh->rank, MPI_INFO_NULL,
+                                  &local));
+    MPI_CHECK(MPI_Allreduce(&mesh->rank, &leader, 1, MPI_INT, MPI_MIN, local));
+    MPI_CHECK(MPI_Comm_free(&local));
+    MPI_CHECK(MPI_Allgather(&leader, 1, MPI_INT, leader_of, 1, MPI_INT, MPI_COMM_WORLD));
+    return leader_of;
+}
+
+void mesh_plan(struct mesh *mesh, const struct mesh_shape *shape, int rank)
+{
+    CHECK(shape->ranks_per_node > 0, "a planned mesh needs the ranks of a node");
+    *mesh = (struct mesh){.rank = rank, .size = shape->size};
+    int *leader_of = find_leaders(mesh, shape->ranks_per_node);
+    place(mesh, shape->tp, shape->ep, leader_of);
+    mesh->machine_ranks = mesh->core_sharers = mesh->local_size;
+    free(leader_of);
 }
 
 void mesh_init(struct mesh *mesh, const struct config *cfg)
@@ -88,32 +114,23 @@ void mesh_init(struct mesh *mesh, const struct config *cfg)
     memset(mesh, 0, sizeof *mesh);
     MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &mesh->rank));
     MPI_CHECK(MPI_Comm_size(MPI_COMM_WORLD, &mesh->size));
-    mesh->tp = cfg->topology.tp;
-    mesh->ep = cfg->topology.ep;
-    CHECK(mesh->size % mesh->tp == 0 && mesh->size % mesh->ep == 0,
-          "%d ranks do not divide over tp %d and ep %d", mesh->size, mesh->tp, mesh->ep);
-    mesh->dp = mesh->size / mesh->tp;
-    mesh->edp = mesh->size / mesh->ep;
-
     count_machine_ranks(mesh);
-    int *node_of = malloc(sizeof(int) * (size_t)mesh->size);
-    CHECK(node_of, "no memory for %d ranks", mesh->size);
-    find_node(mesh, cfg->topology.ranks_per_node, node_of);
-    axis_init(mesh, AXIS_WORLD, 0, node_of);
-    axis_init(mesh, AXIS_DP, mesh->rank % mesh->tp, node_of);
-    axis_init(mesh, AXIS_TP, mesh->rank / mesh->tp, node_of);
-    axis_init(mesh, AXIS_EP, mesh->rank / mesh->ep, node_of);
-    axis_init(mesh, AXIS_EDP, mesh->rank % mesh->ep, node_of);
-    free(node_of);
+    int *leader_of = find_leaders(mesh, cfg->topology.ranks_per_node);
+    place(mesh, cfg->topology.tp, cfg->topology.ep, leader_of);
+    free(leader_of);
+    for (int i = 0; i < N_AXES; i++) {
+        struct mesh_axis *a = &mesh->axis[i];
+        MPI_CHECK(MPI_Comm_split(MPI_COMM_WORLD, a->world_rank[0], mesh->rank, &a->comm));
+    }
 }
 
 void mesh_free(struct mesh *mesh)
 {
-    for (int a = 0; a < N_AXES; a++) {
-        struct mesh_axis *axis = &mesh->axis[a];
-        if (axis->world_rank) MPI_CHECK(MPI_Comm_free(&axis->comm));
-        free(axis->world_rank);
-        free(axis->same_node);
+    for (int i = 0; i < N_AXES; i++) {
+        struct mesh_axis *a = &mesh->axis[i];
+        if (a->world_rank && a->comm != MPI_COMM_NULL) MPI_CHECK(MPI_Comm_free(&a->comm));
+        free(a->world_rank);
+        free(a->same_node);
     }
     memset(mesh, 0, sizeof *mesh);
 }

@@ -20,7 +20,7 @@ struct mesh_axis {
     int size, rank;  /* of this rank along the axis */
     int *world_rank; /* [size] world ranks of the members, in axis order */
     bool *same_node; /* [size] whether a member is on this rank's node */
-    MPI_Comm comm;
+    MPI_Comm comm;   /* MPI_COMM_NULL in a planned mesh */
 };
 
 struct mesh {
@@ -35,6 +35,14 @@ struct mesh {
 /* Collective over MPI_COMM_WORLD. The config must have passed config_try_check_ranks. Owns the
  * communicators until mesh_free (collective). */
 void mesh_init(struct mesh *mesh, const struct config *cfg);
+
+/* The mesh that `rank` of such a job has, without communicators and without MPI: nodes are
+ * ranks_per_node consecutive ranks. Not collective, nor is its mesh_free. */
+struct mesh_shape {
+    int size, tp, ep, ranks_per_node; /* tp and ep divide size */
+};
+void mesh_plan(struct mesh *mesh, const struct mesh_shape *shape, int rank);
+
 void mesh_free(struct mesh *mesh);
 
 const char *axis_name(enum axis axis); /* "world", "dp", ... */
