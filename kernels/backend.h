@@ -256,6 +256,13 @@ struct backend {
 
 extern const struct backend backend_cpu;
 
+/* One operation of the backend and stream that x holds. A plan pass has no backend: its arenas
+ * count and nothing is computed. */
+#define RUN(x, op, ...)                                                                            \
+    do {                                                                                           \
+        if ((x)->be) (x)->be->op((x)->stream, ##__VA_ARGS__);                                      \
+    } while (0)
+
 /* The backend of that name ("cpu", "cuda"), or NULL when it is not built. */
 const struct backend *backend_find(const char *name);
 

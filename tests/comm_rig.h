@@ -27,7 +27,7 @@ static inline void comm_rig_init(struct comm_rig *rig, int tp, int ep, int ranks
     mesh_init(&rig->mesh, &cfg);
     rig->stream = backend_cpu.stream_create(1);
     arena_init(&rig->staging, "staging", mem_alloc(STAGING, "staging"), STAGING, true);
-    comm_init(&rig->comm, &rig->mesh, &backend_cpu, rig->stream, &rig->staging, false);
+    comm_init(&rig->comm, &rig->mesh, &backend_cpu, rig->stream, &rig->staging);
 }
 
 static inline void comm_rig_free(struct comm_rig *rig)

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "train/plan.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -102,17 +103,6 @@ static void arena_make(struct arena *arena, const char *name, size_t bytes)
     arena_init(arena, name, backend_cpu.alloc(bytes, name), bytes, false);
 }
 
-/* Buckets lie side by side, each on its own alignment. */
-static size_t bucket_bytes(const struct param_table *params, bool grads)
-{
-    size_t bytes = 0;
-    for (int i = 0; i < N_BUCKETS; i++) {
-        const struct bucket *b = &params->bucket[i];
-        bytes += (size_t)b->n * dtype_bytes(grads ? DTYPE_F32 : b->dtype) + ARENA_ALIGN;
-    }
-    return bytes;
-}
-
 void golden_model_init(struct golden_model *gm, const struct golden *g, const char *dir, int n,
                        char *const overrides[])
 {
@@ -121,15 +111,20 @@ void golden_model_init(struct golden_model *gm, const struct golden *g, const ch
     mesh_init(&gm->mesh, &gm->cfg);
     gm->stream = backend_cpu.stream_create(1);
     param_table_init(&gm->params, &gm->cfg, &gm->mesh);
-    const struct model_memory memory = model_plan(&gm->cfg, &gm->mesh, &gm->params, 0);
-    arena_make(&gm->weights, "weights", bucket_bytes(&gm->params, false));
-    arena_make(&gm->grads, "gradients", bucket_bytes(&gm->params, true));
-    arena_make(&gm->staging, "staging", memory.staging + ARENA_ALIGN);
+    struct plan plan;
+    plan_rank(&plan, &gm->cfg, &gm->mesh);
+    arena_make(&gm->weights, "weights", plan.worst.role[ROLE_WEIGHTS]);
+    arena_make(&gm->grads, "gradients", plan.worst.role[ROLE_GRADIENTS]);
+    arena_make(&gm->staging, "staging", plan.worst.role[ROLE_STAGING]);
     param_table_place(&gm->params, &gm->weights, &gm->grads);
-    comm_init(&gm->comm, &gm->mesh, &backend_cpu, gm->stream, &gm->staging, false);
-    const struct model_parts parts = {&gm->cfg,   &gm->mesh, &backend_cpu,
-                                      gm->stream, &gm->comm, &gm->params};
-    model_init(&gm->model, &parts, &memory);
+    comm_init(&gm->comm, &gm->mesh, &backend_cpu, gm->stream, &gm->staging);
+    const struct model_parts parts = {.cfg = &gm->cfg,
+                                      .mesh = &gm->mesh,
+                                      .be = &backend_cpu,
+                                      .stream = gm->stream,
+                                      .comm = &gm->comm,
+                                      .params = &gm->params};
+    model_init(&gm->model, &parts, &plan.worst.activations);
     fill_weights(gm, g);
     fill_biases(gm, g);
 }

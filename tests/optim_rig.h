@@ -74,7 +74,7 @@ static inline void rig_init(struct rig *rig, const struct config *cfg, bool sing
     rig->stream = backend_cpu.stream_create(1);
     for (int i = 0; i < RIG_N_ARENAS; i++)
         arena_init(&rig->arena[i], role[i], mem_alloc(BYTES, role[i]), BYTES, true);
-    comm_init(&rig->comm, &rig->mesh, &backend_cpu, rig->stream, &rig->arena[RIG_STAGING], false);
+    comm_init(&rig->comm, &rig->mesh, &backend_cpu, rig->stream, &rig->arena[RIG_STAGING]);
     param_table_init(&rig->params, &rig->cfg, &rig->mesh);
     param_table_place(&rig->params, &rig->arena[RIG_WEIGHTS], &rig->arena[RIG_GRADS]);
     optim_init(&rig->opt, &rig->cfg, &backend_cpu, rig->stream, &rig->comm, &rig->params,

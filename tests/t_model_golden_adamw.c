@@ -102,7 +102,7 @@ int main(int argc, char **argv)
     struct optim opt;
     struct arena arena;
     arena_init(&arena, "optimizer", NULL, 0, false);
-    optim_init(&opt, &gm.cfg, &backend_cpu, gm.stream, &gm.comm, &gm.params, &arena);
+    optim_init(&opt, &gm.cfg, NULL, NULL, &gm.comm, &gm.params, &arena);
     optim_free(&opt);
     const size_t bytes = arena.peak;
     arena_init(&arena, "optimizer", backend_cpu.alloc(bytes, "optimizer"), bytes, true);

@@ -53,7 +53,7 @@ static void train(const char *name, const char *overrides, const int *target)
         run_rig_step(&rig);
         check_rows(&rig, target[s]);
         if (rig.run.mesh.ep > 1 && rig.run.mesh.rank == target[s])
-            check_memory(&rig.run, &rig.run.plan.reserved);
+            check_memory(&rig.run, &rig.run.plan.worst.activations);
     }
     run_rig_free(&rig);
 }
@@ -69,7 +69,7 @@ static void check_all_of_a_rank(void)
     const int64_t want = m->mesh->rank < 2 ? m->flow.N * m->mesh->size * m->E_l : 0;
     EXPECT(m->flow.acts[1].ex.M == want, "%lld rows, expected %lld",
            (long long)m->flow.acts[1].ex.M, (long long)want);
-    if (want > 0) check_memory(&rig.run, &rig.run.plan.reserved);
+    if (want > 0) check_memory(&rig.run, &rig.run.plan.worst.activations);
     run_rig_free(&rig);
 }
 
@@ -79,7 +79,7 @@ static void check_expected_memory(void)
     static struct run_rig rig;
     run_rig_init(&rig, "balanced", "topology.ep=4 debug.balanced_routing=true");
     run_rig_step(&rig);
-    check_memory(&rig.run, &rig.run.plan.expected);
+    check_memory(&rig.run, &rig.run.plan.balanced.activations);
     run_rig_free(&rig);
 }
 

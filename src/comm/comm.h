@@ -1,16 +1,26 @@
 /*
- * comm.h - collectives on one mesh axis. Every call is counted: calls, bytes this rank sends to
- * ranks on its node and to ranks on other nodes, and seconds. Sums run over the members in axis
- * order, in F32 (F64 and integers in their own type), and are rounded once: the same run gives the
- * same bits. Buffers are backend memory; a call is enqueued on the stream the struct was made with,
- * on the MPI transport it is finished on return. With one member on the axis a call copies (or does
- * nothing in place) and counts nothing.
+ * comm.h - collectives on one mesh axis. Every call is counted by kind and axis: calls, bytes this
+ * rank sends to ranks on its node and to ranks on other nodes, and seconds. Sums run over the
+ * members in axis order, in F32 (F64 and integers in their own type), and are rounded once: the
+ * same run gives the same bits. Buffers are backend memory; a call is enqueued on the stream the
+ * struct was made with, on the MPI transport it is finished on return. With one member on the axis
+ * a call copies (or does nothing in place) and counts nothing.
  */
 #pragma once
 
 #include "base/arena.h"
 #include "kernels/backend.h"
 #include "topo/mesh.h"
+
+enum comm_kind {
+    COMM_ALL_REDUCE,
+    COMM_ALL_REDUCE_HOST,
+    COMM_REDUCE_SCATTER,
+    COMM_ALL_GATHER,
+    COMM_ALL_TO_ALL,
+    COMM_ALL_TO_ALL_ROWS,
+    N_COMM_KINDS
+};
 
 struct comm_count {
     int64_t calls;
@@ -20,19 +30,20 @@ struct comm_count {
 
 struct comm {
     const struct mesh *mesh;
-    const struct backend *be;
+    const struct backend *be; /* NULL: a plan pass, calls only count and size the staging */
     struct stream *stream;
     struct arena *staging; /* borrowed; pushed and popped within each call */
-    bool counting;         /* plan pass: nothing moves, only staging is sized */
     double *host_all;      /* owned: a few numbers of every rank */
-    struct comm_count count[N_AXES];
+    struct comm_count count[N_COMM_KINDS][N_AXES];
 };
 
 enum reduce_op { REDUCE_SUM, REDUCE_MAX };
 
 void comm_init(struct comm *comm, const struct mesh *mesh, const struct backend *be,
-               struct stream *stream, struct arena *staging, bool counting);
+               struct stream *stream, struct arena *staging);
 void comm_free(struct comm *comm);
+
+const char *comm_kind_name(enum comm_kind kind); /* "all_reduce", ... */
 
 /* buf [n] becomes the sum or maximum over the axis, on every member. F32, I32, I64; F64 sums. */
 void comm_all_reduce(struct comm *comm, enum axis axis, void *buf, int64_t n, enum dtype dt,
@@ -62,5 +73,5 @@ void comm_all_to_all_rows(struct comm *comm, enum axis axis, void *out, const in
 /* Seconds in collectives since the counts were last taken. */
 double comm_seconds(const struct comm *comm);
 
-/* Sum over all axes since the last call; resets. */
+/* Sum over all kinds and axes since the last call; resets. */
 struct comm_count comm_take_count(struct comm *comm);

@@ -19,12 +19,10 @@ enum { HOST_MAX = 64 }; /* numbers in one host reduction */
 enum { STAGING_BYTES = 8 << 20, LEAST_PIECE_BYTES = 16 << 10 };
 
 void comm_init(struct comm *comm, const struct mesh *mesh, const struct backend *be,
-               struct stream *stream, struct arena *staging, bool counting)
+               struct stream *stream, struct arena *staging)
 {
-    *comm = (struct comm){
-        .mesh = mesh, .be = be, .stream = stream, .staging = staging, .counting = counting};
-    if (!counting)
-        comm->host_all = mem_alloc((size_t)mesh->size * HOST_MAX * sizeof(double), "host sums");
+    *comm = (struct comm){.mesh = mesh, .be = be, .stream = stream, .staging = staging};
+    if (be) comm->host_all = mem_alloc((size_t)mesh->size * HOST_MAX * sizeof(double), "host sums");
 }
 
 void comm_free(struct comm *comm)
@@ -33,27 +31,44 @@ void comm_free(struct comm *comm)
     comm->host_all = NULL;
 }
 
-/* Around every collective: wait for the stream's data, time, count bytes sent to each member. */
+const char *comm_kind_name(enum comm_kind kind)
+{
+    static const char *const names[N_COMM_KINDS] = {"all_reduce",     "all_reduce_host",
+                                                    "reduce_scatter", "all_gather",
+                                                    "all_to_all",     "all_to_all_rows"};
+    return names[kind];
+}
+
+/* Around every collective, also in a plan pass: what is not moved is counted all the same. */
 static double begin(struct comm *comm)
 {
-    comm->be->stream_sync(comm->stream);
+    if (!comm->be) return 0;
+    comm->be->stream_sync(comm->stream); /* the data must be there */
     return clock_s();
 }
 
-static void end(struct comm *comm, enum axis axis, double start)
+static void end(struct comm *comm, enum comm_kind kind, enum axis axis, double start)
 {
-    comm->count[axis].calls++;
-    comm->count[axis].seconds += clock_s() - start;
+    struct comm_count *count = &comm->count[kind][axis];
+    count->calls++;
+    if (comm->be) count->seconds += clock_s() - start;
 }
 
-static void count_even(struct comm *comm, enum axis axis, size_t bytes_each)
+static void count_sent(struct comm *comm, enum comm_kind kind, enum axis axis, int to, size_t bytes)
+{
+    struct comm_count *count = &comm->count[kind][axis];
+    const bool near = comm->mesh->axis[axis].same_node[to];
+    *(near ? &count->bytes_intra : &count->bytes_inter) += (int64_t)bytes;
+}
+
+/* end() of a collective that sends the same number of bytes to every other member. */
+static void end_even(struct comm *comm, enum comm_kind kind, enum axis axis, double start,
+                     size_t bytes_each)
 {
     const struct mesh_axis *a = &comm->mesh->axis[axis];
-    for (int r = 0; r < a->size; r++) {
-        if (r == a->rank) continue;
-        *(a->same_node[r] ? &comm->count[axis].bytes_intra : &comm->count[axis].bytes_inter) +=
-            (int64_t)bytes_each;
-    }
+    for (int r = 0; r < a->size; r++)
+        if (r != a->rank) count_sent(comm, kind, axis, r, bytes_each);
+    end(comm, kind, axis, start);
 }
 
 static int as_int(int64_t n)
@@ -72,51 +87,61 @@ static int64_t piece_of(const struct mesh_axis *a, int64_t n, enum dtype dt)
     return n < piece ? n : piece;
 }
 
+/* all [size, piece] and row [size] are staging. */
+static void reduce_pieces(const struct mesh_axis *a, char *buf, char *all, const void **row,
+                          int64_t n, int64_t piece, enum dtype dt, enum reduce_op op)
+{
+    const int64_t width = (int64_t)dtype_bytes(dt);
+    for (int64_t at = 0; at < n; at += piece) {
+        const int64_t m = n - at < piece ? n - at : piece;
+        char *here = buf + at * width;
+        const int bytes = as_int(m * width);
+        MPI_CHECK(MPI_Allgather(here, bytes, MPI_BYTE, all, bytes, MPI_BYTE, a->comm));
+        for (int r = 0; r < a->size; r++) row[r] = all + (int64_t)r * bytes;
+        reduce_rows(here, row, a->size, m, dt, op);
+    }
+}
+
 void comm_all_reduce(struct comm *comm, enum axis axis, void *buf, int64_t n, enum dtype dt,
                      enum reduce_op op)
 {
     const struct mesh_axis *a = &comm->mesh->axis[axis];
     if (a->size == 1 || n == 0) return;
-    const size_t width = dtype_bytes(dt);
-    const size_t mark = arena_mark(comm->staging);
+    const size_t width = dtype_bytes(dt), mark = arena_mark(comm->staging);
     const int64_t piece = piece_of(a, n, dt);
     char *all = arena_push(comm->staging, (size_t)piece * width * (size_t)a->size);
     const void **row = arena_push(comm->staging, sizeof *row * (size_t)a->size);
-    if (!comm->counting) {
-        const double start = begin(comm);
-        for (int64_t at = 0; at < n; at += piece) {
-            const int64_t m = n - at < piece ? n - at : piece;
-            char *here = (char *)buf + at * (int64_t)width;
-            const int bytes = as_int(m * (int64_t)width);
-            MPI_CHECK(MPI_Allgather(here, bytes, MPI_BYTE, all, bytes, MPI_BYTE, a->comm));
-            for (int r = 0; r < a->size; r++) row[r] = all + (int64_t)r * bytes;
-            reduce_rows(here, row, a->size, m, dt, op);
-        }
-        count_even(comm, axis, (size_t)n * width);
-        end(comm, axis, start);
-    }
+    const double start = begin(comm);
+    if (comm->be) reduce_pieces(a, buf, all, row, n, piece, dt, op);
+    end_even(comm, COMM_ALL_REDUCE, axis, start, (size_t)n * width);
     arena_pop(comm->staging, mark);
 }
 
-void comm_all_reduce_host(struct comm *comm, enum axis axis, double *x, int n, enum reduce_op op)
+/* x [n] and all [size, n]: every member's numbers. */
+static void reduce_numbers(const struct mesh_axis *a, double *x, double *all, int n,
+                           enum reduce_op op)
 {
-    const struct mesh_axis *a = &comm->mesh->axis[axis];
-    if (a->size == 1 || comm->counting) return;
-    CHECK(n <= HOST_MAX, "%d host numbers in one reduction, at most %d", n, HOST_MAX);
-    const double start = clock_s();
-    MPI_CHECK(MPI_Allgather(x, n, MPI_DOUBLE, comm->host_all, n, MPI_DOUBLE, a->comm));
+    MPI_CHECK(MPI_Allgather(x, n, MPI_DOUBLE, all, n, MPI_DOUBLE, a->comm));
     for (int i = 0; i < n; i++) {
-        x[i] = comm->host_all[i];
+        x[i] = all[i];
         for (int r = 1; r < a->size; r++) {
-            const double y = comm->host_all[(int64_t)r * n + i];
+            const double y = all[(int64_t)r * n + i];
             if (op == REDUCE_SUM)
                 x[i] += y;
             else if (y > x[i] || y != y)
                 x[i] = y;
         }
     }
-    count_even(comm, axis, (size_t)n * sizeof *x);
-    end(comm, axis, start);
+}
+
+void comm_all_reduce_host(struct comm *comm, enum axis axis, double *x, int n, enum reduce_op op)
+{
+    const struct mesh_axis *a = &comm->mesh->axis[axis];
+    if (a->size == 1) return;
+    CHECK(n <= HOST_MAX, "%d host numbers in one reduction, at most %d", n, HOST_MAX);
+    const double start = clock_s();
+    if (comm->be) reduce_numbers(a, x, comm->host_all, n, op);
+    end_even(comm, COMM_ALL_REDUCE_HOST, axis, start, (size_t)n * sizeof *x);
 }
 
 /* Exchange the pieces [at, at + n) of every row: row[r] becomes what member r has for this one. */
@@ -146,7 +171,7 @@ void comm_reduce_scatter(struct comm *comm, enum axis axis, void *out, const voi
     const struct mesh_axis *a = &comm->mesh->axis[axis];
     const size_t width = dtype_bytes(dt), size = (size_t)a->size;
     if (a->size == 1) {
-        if (out != in && !comm->counting) comm->be->copy(comm->stream, out, in, (size_t)n * width);
+        if (out != in && comm->be) comm->be->copy(comm->stream, out, in, (size_t)n * width);
         return;
     }
     const int64_t piece = piece_of(a, n, dt);
@@ -154,55 +179,80 @@ void comm_reduce_scatter(struct comm *comm, enum axis axis, void *out, const voi
     char *recv = arena_push(comm->staging, (size_t)piece * width * size);
     const void **row = arena_push(comm->staging, sizeof *row * size);
     MPI_Request *requests = arena_push(comm->staging, sizeof *requests * 2 * size);
-    if (!comm->counting) {
-        const double start = begin(comm);
-        for (int64_t at = 0; at < n; at += piece) {
-            const int64_t m = n - at < piece ? n - at : piece;
-            swap_pieces(a, row, recv, in, n, at, m, dt, requests);
-            reduce_rows(elem(out, dt, at), row, a->size, m, dt, REDUCE_SUM);
-        }
-        count_even(comm, axis, (size_t)n * width);
-        end(comm, axis, start);
+    const double start = begin(comm);
+    for (int64_t at = 0; comm->be && at < n; at += piece) {
+        const int64_t m = n - at < piece ? n - at : piece;
+        swap_pieces(a, row, recv, in, n, at, m, dt, requests);
+        reduce_rows(elem(out, dt, at), row, a->size, m, dt, REDUCE_SUM);
     }
+    end_even(comm, COMM_REDUCE_SCATTER, axis, start, (size_t)n * width);
     arena_pop(comm->staging, mark);
+}
+
+/* One call while the counts fit in an int, in whole elements of 8 bytes otherwise. */
+static void gather_rows(const struct mesh_axis *a, void *out, const void *in, const void *mine,
+                        size_t bytes)
+{
+    const bool wide = bytes > INT_MAX && bytes % 8 == 0;
+    const MPI_Datatype unit = wide ? MPI_INT64_T : MPI_BYTE;
+    const int count = as_int((int64_t)(wide ? bytes / 8 : bytes));
+    MPI_CHECK(
+        MPI_Allgather(in == mine ? MPI_IN_PLACE : in, count, unit, out, count, unit, a->comm));
 }
 
 void comm_all_gather(struct comm *comm, enum axis axis, void *out, const void *in, int64_t n,
                      enum dtype dt)
 {
     const struct mesh_axis *a = &comm->mesh->axis[axis];
-    if (comm->counting) return;
     const size_t bytes = (size_t)n * dtype_bytes(dt);
     if (a->size == 1) {
-        if (out != in) comm->be->copy(comm->stream, out, in, bytes);
+        if (out != in && comm->be) comm->be->copy(comm->stream, out, in, bytes);
         return;
     }
     const double start = begin(comm);
-    const char *mine = elem(out, dt, (int64_t)a->rank * n);
-    /* One call while the counts fit in an int, in whole elements of 8 bytes otherwise. */
-    const bool wide = bytes > INT_MAX && bytes % 8 == 0;
-    const int count = as_int((int64_t)(wide ? bytes / 8 : bytes));
-    MPI_CHECK(MPI_Allgather(in == mine ? MPI_IN_PLACE : in, count, wide ? MPI_INT64_T : MPI_BYTE,
-                            out, count, wide ? MPI_INT64_T : MPI_BYTE, a->comm));
-    count_even(comm, axis, bytes);
-    end(comm, axis, start);
+    if (comm->be) gather_rows(a, out, in, elem(out, dt, (int64_t)a->rank * n), bytes);
+    end_even(comm, COMM_ALL_GATHER, axis, start, bytes);
 }
 
 void comm_all_to_all(struct comm *comm, enum axis axis, void *out, const void *in, int64_t n,
                      enum dtype dt)
 {
     const struct mesh_axis *a = &comm->mesh->axis[axis];
-    if (comm->counting) return;
     const size_t bytes = (size_t)n * dtype_bytes(dt);
     if (a->size == 1) {
-        comm->be->copy(comm->stream, out, in, bytes);
+        if (comm->be) comm->be->copy(comm->stream, out, in, bytes);
         return;
     }
     const double start = begin(comm);
-    MPI_CHECK(MPI_Alltoall(in, as_int((int64_t)bytes), MPI_BYTE, out, as_int((int64_t)bytes),
-                           MPI_BYTE, a->comm));
-    count_even(comm, axis, bytes);
-    end(comm, axis, start);
+    if (comm->be)
+        MPI_CHECK(MPI_Alltoall(in, as_int((int64_t)bytes), MPI_BYTE, out, as_int((int64_t)bytes),
+                               MPI_BYTE, a->comm));
+    end_even(comm, COMM_ALL_TO_ALL, axis, start, bytes);
+}
+
+static void swap_rows(const struct mesh_axis *a, char *out, const int64_t *recv_rows,
+                      const char *in, const int64_t *send_rows, size_t row_bytes,
+                      MPI_Request *requests)
+{
+    MPI_Datatype row;
+    MPI_CHECK(MPI_Type_contiguous(as_int((int64_t)row_bytes), MPI_BYTE, &row));
+    MPI_CHECK(MPI_Type_commit(&row));
+    int n = 0;
+    char *own = out;
+    for (int r = 0; r < a->size; out += (size_t)recv_rows[r] * row_bytes, r++) {
+        if (r == a->rank)
+            own = out;
+        else if (recv_rows[r])
+            MPI_CHECK(MPI_Irecv(out, as_int(recv_rows[r]), row, r, 0, a->comm, &requests[n++]));
+    }
+    for (int r = 0; r < a->size; in += (size_t)send_rows[r] * row_bytes, r++) {
+        if (r == a->rank)
+            memcpy(own, in, (size_t)send_rows[r] * row_bytes);
+        else if (send_rows[r])
+            MPI_CHECK(MPI_Isend(in, as_int(send_rows[r]), row, r, 0, a->comm, &requests[n++]));
+    }
+    MPI_CHECK(MPI_Waitall(n, requests, MPI_STATUSES_IGNORE));
+    MPI_CHECK(MPI_Type_free(&row));
 }
 
 void comm_all_to_all_rows(struct comm *comm, enum axis axis, void *out, const int64_t *recv_rows,
@@ -210,60 +260,40 @@ void comm_all_to_all_rows(struct comm *comm, enum axis axis, void *out, const in
 {
     const struct mesh_axis *a = &comm->mesh->axis[axis];
     if (a->size == 1) {
-        if (!comm->counting)
-            comm->be->copy(comm->stream, out, in, (size_t)send_rows[0] * row_bytes);
+        if (comm->be) comm->be->copy(comm->stream, out, in, (size_t)send_rows[0] * row_bytes);
         return;
     }
     const size_t mark = arena_mark(comm->staging);
     MPI_Request *requests = arena_push(comm->staging, sizeof(MPI_Request) * 2 * (size_t)a->size);
-    if (comm->counting) {
-        arena_pop(comm->staging, mark);
-        return;
-    }
     const double start = begin(comm);
-    MPI_Datatype row;
-    MPI_CHECK(MPI_Type_contiguous(as_int((int64_t)row_bytes), MPI_BYTE, &row));
-    MPI_CHECK(MPI_Type_commit(&row));
-    int n = 0;
-    char *to = out;
-    const char *from = in;
-    for (int r = 0; r < a->size; to += (size_t)recv_rows[r] * row_bytes, r++)
-        if (recv_rows[r] && r != a->rank)
-            MPI_CHECK(MPI_Irecv(to, as_int(recv_rows[r]), row, r, 0, a->comm, &requests[n++]));
-    to = out;
-    for (int r = 0; r < a->rank; r++) to += (size_t)recv_rows[r] * row_bytes;
-    for (int r = 0; r < a->size; from += (size_t)send_rows[r] * row_bytes, r++) {
-        const size_t bytes = (size_t)send_rows[r] * row_bytes;
-        if (r == a->rank) {
-            memcpy(to, from, bytes);
-        } else if (bytes) {
-            MPI_CHECK(MPI_Isend(from, as_int(send_rows[r]), row, r, 0, a->comm, &requests[n++]));
-            *(a->same_node[r] ? &comm->count[axis].bytes_intra : &comm->count[axis].bytes_inter) +=
-                (int64_t)bytes;
-        }
-    }
-    MPI_CHECK(MPI_Waitall(n, requests, MPI_STATUSES_IGNORE));
-    MPI_CHECK(MPI_Type_free(&row));
+    if (comm->be) swap_rows(a, out, recv_rows, in, send_rows, row_bytes, requests);
+    for (int r = 0; r < a->size; r++)
+        if (r != a->rank)
+            count_sent(comm, COMM_ALL_TO_ALL_ROWS, axis, r, (size_t)send_rows[r] * row_bytes);
+    end(comm, COMM_ALL_TO_ALL_ROWS, axis, start);
     arena_pop(comm->staging, mark);
-    end(comm, axis, start);
 }
 
 double comm_seconds(const struct comm *comm)
 {
     double sum = 0;
-    for (int a = 0; a < N_AXES; a++) sum += comm->count[a].seconds;
+    for (int k = 0; k < N_COMM_KINDS; k++)
+        for (int a = 0; a < N_AXES; a++) sum += comm->count[k][a].seconds;
     return sum;
 }
 
 struct comm_count comm_take_count(struct comm *comm)
 {
     struct comm_count sum = {0};
-    for (int a = 0; a < N_AXES; a++) {
-        sum.calls += comm->count[a].calls;
-        sum.bytes_intra += comm->count[a].bytes_intra;
-        sum.bytes_inter += comm->count[a].bytes_inter;
-        sum.seconds += comm->count[a].seconds;
-        comm->count[a] = (struct comm_count){0};
+    for (int k = 0; k < N_COMM_KINDS; k++) {
+        for (int a = 0; a < N_AXES; a++) {
+            const struct comm_count *c = &comm->count[k][a];
+            sum.calls += c->calls;
+            sum.bytes_intra += c->bytes_intra;
+            sum.bytes_inter += c->bytes_inter;
+            sum.seconds += c->seconds;
+        }
     }
+    memset(comm->count, 0, sizeof comm->count);
     return sum;
 }

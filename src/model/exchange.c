@@ -2,17 +2,20 @@
 #include "model/exchange.h"
 
 #include "base/err.h"
+#include "base/mem.h"
 
-#include <math.h>
-
-/* Rows a plan pass reserves: everything that can arrive, or imbalance times the mean. */
-static int64_t planned_rows(const struct model *m)
+void exchange_expect(struct model *m, bool worst)
 {
+    struct exchange *ex = &m->expected;
+    const size_t bytes = sizeof(int64_t) * (size_t)m->mesh->ep;
+    ex->send_rows = mem_alloc(bytes, "planned rows");
+    ex->recv_rows = mem_alloc(bytes, "planned rows");
+    balanced_rows(m->cfg, m->mesh, ex->send_rows, ex->recv_rows);
     const int fan_in = m->K < m->E_l ? m->K : m->E_l;
-    const int64_t worst = m->flow.N * m->mesh->ep * fan_in;
-    if (m->imbalance <= 0) return worst;
-    const int64_t likely = (int64_t)ceil((double)sorted_rows(m) * m->imbalance);
-    return likely < worst ? likely : worst;
+    for (int r = 0; r < m->mesh->ep; r++) {
+        if (worst) ex->recv_rows[r] = m->flow.N * fan_in;
+        ex->M += ex->recv_rows[r];
+    }
 }
 
 /* from[j]: the received row that is grouped row j. Received: by source, then by expert. */
@@ -57,18 +60,20 @@ void exchange_plan(struct model *m, struct exchange *ex, const int64_t *count)
     ex->offset = push(m, m->E_l + 1, DTYPE_I64);
     const size_t mark = arena_mark(&m->scratch);
     int64_t *recv_count = scratch(m, E, DTYPE_I64), *next = scratch(m, m->E_l, DTYPE_I64);
-    if (m->counting) {
-        ex->M = planned_rows(m);
-    } else {
-        comm_all_to_all(m->comm, AXIS_EP, recv_count, count, m->E_l, DTYPE_I64);
-        m->be->stream_sync(m->stream); /* the host needs the counts: once a layer */
+    comm_all_to_all(m->comm, AXIS_EP, recv_count, count, m->E_l, DTYPE_I64);
+    RUN(m, stream_sync); /* the host needs the counts: once a layer */
+    if (m->be) {
         sum_counts(m, ex, count, recv_count);
+    } else {
+        ex->send_rows = m->expected.send_rows;
+        ex->recv_rows = m->expected.recv_rows;
+        ex->M = m->expected.M;
     }
     ex->from = ex->to = NULL;
     if (ep > 1) {
         ex->from = push(m, ex->M, DTYPE_I32);
         ex->to = push(m, ex->M, DTYPE_I32);
-        if (!m->counting) index_rows(m, ex, recv_count, next);
+        if (m->be) index_rows(m, ex, recv_count, next);
     }
     arena_pop(&m->scratch, mark);
 }

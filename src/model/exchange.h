@@ -12,6 +12,11 @@
 
 #include "model/model.h"
 
+/* Plan pass: what the exchange of every layer will be, into m->expected: balanced, or (worst) with
+ * everything that can arrive here - every token of the group with as many of its experts as this
+ * rank has. Sends are balanced always: who sends more has no more memory. */
+void exchange_expect(struct model *m, bool worst);
+
 /* From count [E] (backend memory, rows this rank has for each expert): learn what arrives, M, and
  * the regrouping index. Pushes the struct's arrays on the stack. Collective over ep. */
 void exchange_plan(struct model *m, struct exchange *ex, const int64_t *count);

@@ -41,14 +41,14 @@ void model_load(struct model *m, const int32_t *token, const int32_t *doc_start,
         for (int b = 0; b < f->B; b++)
             for (int t = 0; t < f->T; t++)
                 m->h_label[(int64_t)b * f->T + t] = docs[(int64_t)b * (f->T + 1) + t];
-        m->be->copy(m->stream, f->doc_buffer, m->h_label, bytes);
+        RUN(m, copy, f->doc_buffer, m->h_label, bytes);
     }
     f->doc_start = docs ? f->doc_buffer : NULL;
     for (int k = 0; k <= m->n_mtp; k++) {
         look_ahead(m, m->h_label, token, docs, valid, k + 1);
-        m->be->copy(m->stream, f->label[k], m->h_label, bytes);
+        RUN(m, copy, f->label[k], m->h_label, bytes);
         look_ahead(m, m->h_label, token, docs, NULL, k);
-        m->be->copy(m->stream, f->input[k], m->h_label, bytes);
+        RUN(m, copy, f->input[k], m->h_label, bytes);
     }
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "model/exchange.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,13 +121,6 @@ static void build(struct model *m)
     take_state(m);
 }
 
-/* debug.balanced_routing: token n of the micro-batch goes to experts n K .. n K + K - 1 (mod E). */
-static void fill_forced(struct model *m, int32_t *forced)
-{
-    const int64_t first = first_token(m);
-    for (int64_t i = 0; i < m->flow.N * m->K; i++) forced[i] = (int32_t)((first * m->K + i) % m->E);
-}
-
 static void fill_state(struct model *m)
 {
     struct flow *f = &m->flow;
@@ -136,7 +130,7 @@ static void fill_state(struct model *m)
     m->be->copy(m->stream, m->rope_table, table, (size_t)n_table * sizeof *table);
     if (m->cfg->debug.balanced_routing) {
         int32_t *forced = mem_alloc((size_t)(f->N * m->K) * sizeof *forced, "forced routing");
-        fill_forced(m, forced);
+        balanced_experts(m, forced);
         m->be->copy(m->stream, m->forced, forced, (size_t)(f->N * m->K) * sizeof *forced);
         m->be->stream_sync(m->stream);
         mem_free(forced);
@@ -151,8 +145,15 @@ static void fill_state(struct model *m)
     mem_free(table);
 }
 
+static void take_arena(const struct model *m, struct arena *arena, const char *name, size_t bytes)
+{
+    const bool poison = m->cfg->debug.poison_memory && m->be == &backend_cpu;
+    arena_init(arena, name, m->be ? m->be->alloc(bytes, name) : NULL, bytes, poison);
+}
+
 void model_init(struct model *m, const struct model_parts *parts, const struct model_memory *memory)
 {
+    const struct model_memory none = {0}, *bytes = parts->be ? memory : &none;
     memset(m, 0, sizeof *m);
     m->cfg = parts->cfg;
     m->mesh = parts->mesh;
@@ -160,56 +161,31 @@ void model_init(struct model *m, const struct model_parts *parts, const struct m
     m->stream = parts->stream;
     m->comm = parts->comm;
     m->params = parts->params;
-    const bool poison = m->cfg->debug.poison_memory && m->be == &backend_cpu;
-    arena_init(&m->state, "state", m->be->alloc(memory->state, "model state"), memory->state,
-               poison);
-    arena_init(&m->stack, "activation", m->be->alloc(memory->stack, "activations"), memory->stack,
-               poison);
-    arena_init(&m->scratch, "scratch", m->be->alloc(memory->scratch, "scratch"), memory->scratch,
-               poison);
+    take_arena(m, &m->state, "state", bytes->state);
+    take_arena(m, &m->stack, "activation", bytes->stack);
+    take_arena(m, &m->scratch, "scratch", bytes->scratch);
     build(m);
     m->h_label = mem_alloc((size_t)m->flow.Na * sizeof *m->h_label, "labels");
-    fill_state(m);
+    if (m->be)
+        fill_state(m);
+    else
+        exchange_expect(m, parts->worst_routing);
 }
 
 void model_free(struct model *m)
 {
     if (!m->layer) return;
+    mem_free(m->expected.send_rows);
+    mem_free(m->expected.recv_rows);
     mem_free(m->h_label);
     mem_free(m->flow.acts);
     mem_free(m->layer);
-    if (!m->counting) {
+    if (m->be) {
         m->be->free(m->scratch.base);
         m->be->free(m->stack.base);
         m->be->free(m->state.base);
     }
     memset(m, 0, sizeof *m);
-}
-
-struct model_memory model_plan(const struct config *cfg, const struct mesh *mesh,
-                               struct param_table *params, double imbalance)
-{
-    struct arena staging;
-    struct comm comm;
-    struct model m = {.cfg = cfg,
-                      .mesh = mesh,
-                      .comm = &comm,
-                      .params = params,
-                      .counting = true,
-                      .imbalance = imbalance};
-    arena_init(&staging, "staging", NULL, 0, false);
-    comm_init(&comm, mesh, NULL, NULL, &staging, true);
-    arena_init(&m.state, "state", NULL, 0, false);
-    arena_init(&m.stack, "activation", NULL, 0, false);
-    arena_init(&m.scratch, "scratch", NULL, 0, false);
-    build(&m);
-    model_forward(&m, true);
-    model_backward(&m);
-    model_update_bias(&m, NULL, 0);
-    model_forward(&m, false);
-    const struct model_memory need = {m.state.peak, m.stack.peak, m.scratch.peak, staging.peak};
-    model_free(&m);
-    return need;
 }
 
 /* --- the walk --- */
@@ -291,5 +267,5 @@ void model_update_bias(struct model *m, int64_t *total, double speed)
                 m->E, (float)speed, m->cfg->train.router_bias_centred);
     RUN(m, copy, total, m->expert_count, (size_t)n * sizeof *total);
     RUN(m, zero, m->expert_count, (size_t)n * sizeof *total);
-    if (!m->counting) m->be->stream_sync(m->stream);
+    RUN(m, stream_sync);
 }

@@ -141,13 +141,10 @@ struct flow {
 struct model {
     const struct config *cfg;
     const struct mesh *mesh;
-    const struct backend *be;
+    const struct backend *be; /* NULL: a plan pass, arenas count and nothing is computed */
     struct stream *stream;
     struct comm *comm;
     struct param_table *params;
-    bool counting; /* plan pass: arenas count, nothing is computed */
-    double
-        imbalance; /* counting: rows assumed at each rank's experts / mean; <= 0: the worst case */
 
     enum dtype dt;
     int D, H_l, E, E_l, K, F, V_l, R, r_q, r_kv, d_nope, d_rope, d_v;
@@ -159,42 +156,33 @@ struct model {
 
     struct arena state, stack, scratch;
     struct flow flow;
-    float *rope_table;     /* [T, d_rope / 2, 2] */
-    int32_t *forced;       /* [N, K] or NULL: debug.balanced_routing */
-    float *bias;           /* [n_moe, E] selection bias */
-    int64_t *expert_count; /* [n_moe, E] tokens of this step so far, this rank's */
-    double *loss_sum;      /* [1 + n_mtp] sums of token losses; then one: the balance loss */
-    int32_t *h_label;      /* host scratch for labels */
+    float *rope_table;        /* [T, d_rope / 2, 2] */
+    int32_t *forced;          /* [N, K] or NULL: debug.balanced_routing */
+    float *bias;              /* [n_moe, E] selection bias */
+    int64_t *expert_count;    /* [n_moe, E] tokens of this step so far, this rank's */
+    double *loss_sum;         /* [1 + n_mtp] sums of token losses; then one: the balance loss */
+    int32_t *h_label;         /* host scratch for labels */
+    struct exchange expected; /* plan pass: M, send_rows and recv_rows of every layer; owned */
 };
 
-/* Run one operation of the backend, unless this is a plan pass. The one place where the model
- * meets the backend. */
-#define RUN(m, op, ...)                                                                            \
-    do {                                                                                           \
-        if (!(m)->counting) (m)->be->op((m)->stream, __VA_ARGS__);                                 \
-    } while (0)
-
-/* Arena memory a model needs, by a dry run of forward and backward. */
+/* Bytes of the model's arenas. */
 struct model_memory {
-    size_t state, stack, scratch, staging;
+    size_t state, stack, scratch;
 };
 
 /* Everything the model borrows; all of it outlives the model. */
 struct model_parts {
     const struct config *cfg;
     const struct mesh *mesh;
-    const struct backend *be; /* NULL: counting */
+    const struct backend *be; /* NULL: a plan pass */
     struct stream *stream;
     struct comm *comm;
     struct param_table *params;
+    bool worst_routing; /* plan pass: all that can arrive at this rank's experts; else balanced */
 };
 
-/* What the arenas will take for a training step and an evaluation, when each rank's experts get
- * imbalance times the mean rows (<= 0: everything that can arrive). Not collective. */
-struct model_memory model_plan(const struct config *cfg, const struct mesh *mesh,
-                               struct param_table *params, double imbalance);
-
-/* Takes its arenas from the backend, of the sizes in memory. Selection biases start at 0. */
+/* Takes its arenas from the backend, of the sizes in memory; in a plan pass they count, and memory
+ * may be NULL. Selection biases start at 0. */
 void model_init(struct model *m, const struct model_parts *parts,
                 const struct model_memory *memory);
 void model_free(struct model *m);
@@ -238,6 +226,12 @@ void mlp_bwd(struct model *m, const struct mlp_params *p, struct mlp_acts *acts,
 /* Loss of stage k from its n [N, D] in chunks: token_loss, loss_sum; when f->train also dn and the
  * head's gradient. */
 void loss_head(struct model *m, struct flow *f, int k);
+
+/* Balanced routing (balanced.c): expert [N, K] of this rank's tokens; rows this rank's tokens send
+ * to each member of the ep axis and rows its experts receive from each, [ep]. */
+void balanced_experts(const struct model *m, int32_t *expert);
+void balanced_rows(const struct config *cfg, const struct mesh *mesh, int64_t *send_rows,
+                   int64_t *recv_rows);
 
 /* Tables and scales of rotary embedding (rope.c): plain or YaRN. */
 void rope_fill_table(float *table, const struct config_model *cfg, int T);

@@ -27,13 +27,11 @@ void optim_init(struct optim *opt, const struct config *cfg, const struct backen
         opt->v[i] = arena_push(arena, n * moment_bytes);
         b->master = b->dtype == DTYPE_F32 ? elem(b->w, DTYPE_F32, b->shard0)
                                           : arena_push(arena, n * sizeof(float));
-        if (!arena->base) continue;
-        be->zero(stream, opt->m[i], n * moment_bytes);
-        be->zero(stream, opt->v[i], n * moment_bytes);
+        RUN(opt, zero, opt->m[i], n * moment_bytes);
+        RUN(opt, zero, opt->v[i], n * moment_bytes);
     }
     const size_t parts_bytes = sizeof(double) * (size_t)params->n_params;
     opt->norm_parts = arena_push(arena, parts_bytes);
-    if (!arena->base) return;
     opt->h_norm_parts = mem_alloc(parts_bytes, "gradient norms");
     opt->h_chunk = mem_alloc(sizeof(float) * OPTIM_CHUNK, "weight staging");
 }
@@ -57,20 +55,20 @@ void optim_reduce_gradients(struct optim *opt)
 
 void optim_fetch_parts(struct optim *opt)
 {
-    opt->be->copy(opt->stream, opt->h_norm_parts, opt->norm_parts,
-                  sizeof(double) * (size_t)opt->params->n_params);
-    opt->be->stream_sync(opt->stream);
+    RUN(opt, copy, opt->h_norm_parts, opt->norm_parts,
+        sizeof(double) * (size_t)opt->params->n_params);
+    RUN(opt, stream_sync);
 }
 
 double optim_grad_norm(struct optim *opt)
 {
     const struct param_table *t = opt->params;
-    opt->be->zero(opt->stream, opt->norm_parts, sizeof(double) * (size_t)t->n_params);
+    RUN(opt, zero, opt->norm_parts, sizeof(double) * (size_t)t->n_params);
     for (int i = 0; i < t->n_params; i++) {
         const struct param *p = &t->param[i];
         int64_t first, count;
         if (param_in_shard(p, &t->bucket[p->bucket], &first, &count))
-            opt->be->sum_squares(opt->stream, opt->norm_parts + i, p->grad + first, count);
+            RUN(opt, sum_squares, opt->norm_parts + i, p->grad + first, count);
     }
     optim_fetch_parts(opt);
     double sum = 0.0;
@@ -149,8 +147,8 @@ static void update_shards(struct optim *opt, struct adamw_args *args)
         if (!param_in_shard(p, b, &first, &count)) continue;
         const int64_t at = p->offset + first - b->shard0; /* place in the shard */
         args->weight_decay = p->decay ? opt->cfg->optimizer.weight_decay : 0.0;
-        opt->be->adamw(opt->stream, b->master + at, elem(opt->m[p->bucket], m_dt, at),
-                       elem(opt->v[p->bucket], m_dt, at), m_dt, p->grad + first, count, args);
+        RUN(opt, adamw, b->master + at, elem(opt->m[p->bucket], m_dt, at),
+            elem(opt->v[p->bucket], m_dt, at), m_dt, p->grad + first, count, args);
     }
 }
 
@@ -160,8 +158,7 @@ void optim_gather_weights(struct optim *opt)
         const struct bucket *b = &opt->params->bucket[i];
         if (b->n == 0) continue;
         void *mine = elem(b->w, b->dtype, b->shard0);
-        if (b->dtype != DTYPE_F32)
-            opt->be->cast(opt->stream, mine, b->dtype, b->master, DTYPE_F32, b->n_shard);
+        if (b->dtype != DTYPE_F32) RUN(opt, cast, mine, b->dtype, b->master, DTYPE_F32, b->n_shard);
         comm_all_gather(opt->comm, b->reduce_axis, b->w, mine, b->n_shard, b->dtype);
     }
 }
@@ -170,7 +167,7 @@ void optim_zero_gradients(struct optim *opt)
 {
     for (int i = 0; i < N_BUCKETS; i++) {
         const struct bucket *b = &opt->params->bucket[i];
-        if (b->n) opt->be->zero(opt->stream, b->grad, (size_t)b->n * sizeof(float));
+        if (b->n) RUN(opt, zero, b->grad, (size_t)b->n * sizeof(float));
     }
 }
 

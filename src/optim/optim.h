@@ -22,7 +22,8 @@ struct optim {
 };
 
 /* Takes moments (zeroed) and, for BF16 buckets, F32 masters from the arena (sets bucket.master;
- * for F32 buckets the master is the shard's place in w). A counting arena is fine. */
+ * for F32 buckets the master is the shard's place in w). be NULL: a plan pass, with a counting
+ * arena. */
 void optim_init(struct optim *opt, const struct config *cfg, const struct backend *be,
                 struct stream *stream, struct comm *comm, struct param_table *params,
                 struct arena *arena);

@@ -1,6 +1,6 @@
 /*
  * run.h - a training run: everything that is set up once, and the loop's pieces, one file each:
- * setup.c (memory plan, arenas, start-up), step.c, eval.c, dump.c, summary.c.
+ * plan.c (what it will take), setup.c (arenas, start-up), step.c, eval.c, dump.c, summary.c.
  */
 #pragma once
 
@@ -10,22 +10,17 @@
 #include "model/model.h"
 #include "optim/optim.h"
 #include "train/metrics.h"
-
-/* Bytes per role on this rank. expected: experts get their mean share of rows; the reservation is
- * for everything that can arrive. */
-struct memory_plan {
-    size_t weights, gradients, optimizer;
-    struct model_memory expected, reserved;
-};
+#include "train/plan.h"
 
 struct run {
     const struct config *cfg;
     struct mesh mesh;
-    const struct backend *be;
+    const struct backend *be; /* NULL: a plan pass */
     struct stream *stream;
     int threads;
+    bool worst_routing; /* plan pass, see struct model_parts */
     struct comm comm;
-    struct memory_plan plan;
+    struct plan plan;
     struct arena weights, grads, optimizer, staging;
     struct param_table params;
     struct optim optim;
@@ -54,8 +49,20 @@ struct run {
 void run_init(struct run *run, const struct config *cfg);
 void run_free(struct run *run);
 
+/* The part of run_init that takes memory, given cfg, mesh, be and stream: arenas of these sizes (in
+ * a plan pass they count, and memory may be NULL) and what lies in them, and the step's buffers. No
+ * weights yet. Not collective. run must not move until run_unplace. */
+void run_place(struct run *run, const struct memory *memory);
+void run_unplace(struct run *run);
+
+/* The most that each role has taken so far. */
+struct memory run_memory(const struct run *run);
+
 /* What the run is going to do, on rank 0's standard output. */
 void run_print_summary(const struct run *run);
+
+/* Planned and used bytes of each role, the most of any rank. Collective; rank 0 prints. */
+void run_print_memory(struct run *run);
 
 /* The steps of the run, evaluations, reports. */
 void run_loop(struct run *run);
@@ -63,6 +70,10 @@ void run_loop(struct run *run);
 /* One optimizer step: data, forward and backward of the micro-batches, reduction, update, report.
  */
 void run_step(struct run *run);
+
+/* The step from its first n_micro micro-batches in run->token to new weights, and what it found. In
+ * a plan pass everything is counted as it would happen. Collective. */
+void run_compute(struct run *run, int n_micro, struct step_report *report);
 
 /* Ask the reader for the micro-batches of the step that starts at progress `at`. */
 void run_request_step(struct run *run, const struct progress *at);

@@ -1,6 +1,6 @@
 /*
- * setup.c - from configuration to a run that is ready for its first step: the plan of its memory,
- * then one allocation per role, then weights, data and reports.
+ * setup.c - from configuration to a run that is ready for its first step: the plan of its memory
+ * (plan.c), then one allocation per role, then data, reports and weights.
  */
 #include "base/err.h"
 #include "base/mem.h"
@@ -12,40 +12,6 @@
 #ifndef DSV3_VERSION
 #define DSV3_VERSION "unknown"
 #endif
-
-/* Optimizer state and the staging of its collectives, by running them against counting arenas. */
-static void plan_optimizer(struct run *run, size_t *optimizer, size_t *staging)
-{
-    struct arena opt_arena, staging_arena;
-    struct comm comm;
-    struct optim optim;
-    arena_init(&opt_arena, "optimizer", NULL, 0, false);
-    arena_init(&staging_arena, "staging", NULL, 0, false);
-    comm_init(&comm, &run->mesh, run->be, NULL, &staging_arena, true);
-    optim_init(&optim, run->cfg, run->be, NULL, &comm, &run->params, &opt_arena);
-    optim_reduce_gradients(&optim);
-    *optimizer = opt_arena.peak;
-    *staging = staging_arena.peak;
-    optim_free(&optim);
-}
-
-static void make_plan(struct run *run)
-{
-    struct memory_plan *plan = &run->plan;
-    struct arena weights, grads;
-    size_t staging;
-    arena_init(&weights, "weights", NULL, 0, false);
-    arena_init(&grads, "gradients", NULL, 0, false);
-    param_table_place(&run->params, &weights, &grads);
-    plan->weights = weights.peak;
-    plan->gradients = grads.peak;
-    plan_optimizer(run, &plan->optimizer, &staging);
-    plan->expected = model_plan(run->cfg, &run->mesh, &run->params, 1.0);
-    plan->reserved = model_plan(run->cfg, &run->mesh, &run->params, 0.0);
-    struct model_memory *memory[] = {&plan->expected, &plan->reserved};
-    for (int i = 0; i < 2; i++)
-        if (memory[i]->staging < staging) memory[i]->staging = staging;
-}
 
 /* Most faults of a configuration are seen by all ranks: one of them says so. Collective. */
 __attribute__((format(printf, 2, 3))) static void agree_config(bool ok, const char *fmt, ...)
@@ -61,20 +27,12 @@ __attribute__((format(printf, 2, 3))) static void agree_config(bool ok, const ch
 /* All ranks of a machine together must fit; checked before anything is taken. */
 static void check_memory(const struct run *run)
 {
-    const struct memory_plan *p = &run->plan;
-    const size_t rank_bytes = p->weights + p->gradients + p->optimizer + p->expected.state +
-                              p->expected.stack + p->expected.scratch + p->expected.staging;
+    const size_t rank_bytes = memory_total(&run->plan.balanced);
     const size_t node_bytes = rank_bytes * (size_t)run->mesh.machine_ranks;
     agree_config(node_bytes <= mem_physical(),
                  "this run takes %.2f GiB a rank on %d ranks of this machine, which has %.2f GiB",
                  (double)rank_bytes / (1 << 30), run->mesh.machine_ranks,
                  (double)mem_physical() / (1 << 30));
-}
-
-static void take_arena(const struct run *run, struct arena *arena, const char *name, size_t bytes)
-{
-    const bool poison = run->cfg->debug.poison_memory && run->be == &backend_cpu;
-    arena_init(arena, name, run->be->alloc(bytes, name), bytes, poison);
 }
 
 /* Most micro-batches of one step, over all stages of the batch ramp. */
@@ -103,6 +61,62 @@ static void take_buffers(struct run *run)
     run->expert_load = mem_alloc(n_moe * sizeof(double), "expert loads");
     run->h_bias = mem_alloc(n_moe * (size_t)run->model.E * sizeof(float), "selection biases");
     run->h_loss = mem_alloc((size_t)(run->model.n_mtp + 2) * sizeof(double), "losses");
+}
+
+static void take_arena(const struct run *run, struct arena *arena, const struct memory *memory,
+                       enum memory_role role)
+{
+    const char *name = memory_role_name(role);
+    const bool poison = run->cfg->debug.poison_memory && run->be == &backend_cpu;
+    const size_t bytes = run->be ? memory->role[role] : 0;
+    arena_init(arena, name, run->be ? run->be->alloc(bytes, name) : NULL, bytes, poison);
+}
+
+void run_place(struct run *run, const struct memory *memory)
+{
+    take_arena(run, &run->staging, memory, ROLE_STAGING);
+    take_arena(run, &run->weights, memory, ROLE_WEIGHTS);
+    take_arena(run, &run->grads, memory, ROLE_GRADIENTS);
+    take_arena(run, &run->optimizer, memory, ROLE_OPTIMIZER);
+    param_table_init(&run->params, run->cfg, &run->mesh);
+    param_table_place(&run->params, &run->weights, &run->grads);
+    comm_init(&run->comm, &run->mesh, run->be, run->stream, &run->staging);
+    optim_init(&run->optim, run->cfg, run->be, run->stream, &run->comm, &run->params,
+               &run->optimizer);
+    const struct model_parts parts = {.cfg = run->cfg,
+                                      .mesh = &run->mesh,
+                                      .be = run->be,
+                                      .stream = run->stream,
+                                      .comm = &run->comm,
+                                      .params = &run->params,
+                                      .worst_routing = run->worst_routing};
+    model_init(&run->model, &parts, memory ? &memory->activations : NULL);
+    take_buffers(run);
+}
+
+void run_unplace(struct run *run)
+{
+    void *buffers[] = {run->token,        run->doc_start,   run->sample, run->wanted, run->valid,
+                       run->expert_total, run->expert_load, run->h_bias, run->h_loss};
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) mem_free(buffers[i]);
+    model_free(&run->model);
+    optim_free(&run->optim);
+    comm_free(&run->comm);
+    param_table_free(&run->params);
+    struct arena *arenas[] = {&run->optimizer, &run->grads, &run->weights, &run->staging};
+    for (int i = 0; run->be && i < 4; i++) run->be->free(arenas[i]->base);
+}
+
+struct memory run_memory(const struct run *run)
+{
+    const struct model_memory a = {run->model.state.peak, run->model.stack.peak,
+                                   run->model.scratch.peak};
+    return (struct memory){.role = {[ROLE_WEIGHTS] = run->weights.peak,
+                                    [ROLE_GRADIENTS] = run->grads.peak,
+                                    [ROLE_OPTIMIZER] = run->optimizer.peak,
+                                    [ROLE_ACTIVATIONS] = a.state + a.stack + a.scratch,
+                                    [ROLE_STAGING] = run->staging.peak},
+                           .activations = a};
 }
 
 /* Samples that all steps of the run take. */
@@ -184,24 +198,12 @@ void run_init(struct run *run, const struct config *cfg)
     run->be = choose_backend(cfg);
     run->threads = mesh_threads(&run->mesh, cfg);
     run->stream = run->be->stream_create(run->threads);
-    param_table_init(&run->params, cfg, &run->mesh);
+    model_count(&run->counts, cfg);
+    plan_rank(&run->plan, cfg, &run->mesh);
+    check_memory(run);
+    run_place(run, &run->plan.worst);
     agree_config(!cfg->debug.nan_step || param_find(&run->params, cfg->debug.nan_param),
                  "debug.nan_param %s: no such parameter", cfg->debug.nan_param);
-    model_count(&run->counts, cfg);
-    make_plan(run);
-    check_memory(run);
-
-    take_arena(run, &run->staging, "staging", run->plan.reserved.staging);
-    take_arena(run, &run->weights, "weights", run->plan.weights);
-    take_arena(run, &run->grads, "gradients", run->plan.gradients);
-    take_arena(run, &run->optimizer, "optimizer", run->plan.optimizer);
-    param_table_place(&run->params, &run->weights, &run->grads);
-    comm_init(&run->comm, &run->mesh, run->be, run->stream, &run->staging, false);
-    optim_init(&run->optim, cfg, run->be, run->stream, &run->comm, &run->params, &run->optimizer);
-    const struct model_parts parts = {cfg,         &run->mesh, run->be,
-                                      run->stream, &run->comm, &run->params};
-    model_init(&run->model, &parts, &run->plan.reserved);
-    take_buffers(run);
     open_data(run);
     measure_peak(run);
     open_metrics(run);
@@ -220,15 +222,7 @@ void run_free(struct run *run)
     }
     reader_free(run->train_reader);
     dataset_close(run->train_data);
-    void *buffers[] = {run->token,        run->doc_start,   run->sample, run->wanted, run->valid,
-                       run->expert_total, run->expert_load, run->h_bias, run->h_loss};
-    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) mem_free(buffers[i]);
-    model_free(&run->model);
-    optim_free(&run->optim);
-    comm_free(&run->comm);
-    param_table_free(&run->params);
-    struct arena *arenas[] = {&run->optimizer, &run->grads, &run->weights, &run->staging};
-    for (int i = 0; i < 4; i++) run->be->free(arenas[i]->base);
+    run_unplace(run);
     run->be->stream_destroy(run->stream);
     mesh_free(&run->mesh);
 }

@@ -72,22 +72,21 @@ static void inject_nan(struct run *run)
     const struct config_debug *d = &run->cfg->debug;
     if (d->nan_step != run->progress.step + 1 || d->nan_rank != run->mesh.rank) return;
     static const float nan_value = NAN;
-    run->be->copy(run->stream, param_find(&run->params, d->nan_param)->grad, &nan_value,
-                  sizeof nan_value);
+    RUN(run, copy, param_find(&run->params, d->nan_param)->grad, &nan_value, sizeof nan_value);
 }
 
 static void forward_backward(struct run *run, int n_micro)
 {
     struct model *m = &run->model;
     const int64_t B = m->flow.B, row = m->flow.T + 1;
-    const bool dump = run->cfg->debug.dump_step == run->progress.step + 1;
+    const bool dump = run->be && run->cfg->debug.dump_step == run->progress.step + 1;
     for (int i = 0; i < n_micro; i++) {
         model_load(m, run->token + i * B * row, run->doc_start + i * B * row, NULL);
         model_forward(m, true);
         if (dump) run_dump(run, run->sample + i * B);
         model_backward(m);
     }
-    run->be->stream_sync(run->stream);
+    RUN(run, stream_sync);
 }
 
 /* The first of this rank's sums that is not finite: 0 main loss, k MTP depth k, n_mtp + 1 balance;
@@ -120,9 +119,9 @@ static void take_losses(struct run *run, const int64_t *n_label, struct step_rep
 {
     struct model *m = &run->model;
     const int n = m->n_mtp + 2;
-    run->be->copy(run->stream, run->h_loss, m->loss_sum, (size_t)n * sizeof(double));
-    run->be->zero(run->stream, m->loss_sum, (size_t)n * sizeof(double));
-    run->be->stream_sync(run->stream);
+    RUN(run, copy, run->h_loss, m->loss_sum, (size_t)n * sizeof(double));
+    RUN(run, zero, m->loss_sum, (size_t)n * sizeof(double));
+    RUN(run, stream_sync);
     const int bad = first_bad_loss(run);
     comm_all_reduce_host(&run->comm, AXIS_WORLD, run->h_loss, n, REDUCE_SUM);
     if (first_bad_loss(run) < n) die_bad_loss(run, bad);
@@ -146,8 +145,8 @@ static void take_expert_load(struct run *run, struct step_report *r)
         }
         run->expert_load[l] = sum > 0 ? (double)most * m->E / (double)sum : 0;
     }
-    run->be->copy(run->stream, run->h_bias, m->bias, (size_t)n * sizeof(float));
-    run->be->stream_sync(run->stream);
+    RUN(run, copy, run->h_bias, m->bias, (size_t)n * sizeof(float));
+    RUN(run, stream_sync);
     for (int64_t i = 0; i < n; i++) {
         if (i == 0 || run->h_bias[i] < r->bias_min) r->bias_min = run->h_bias[i];
         if (i == 0 || run->h_bias[i] > r->bias_max) r->bias_max = run->h_bias[i];
@@ -171,11 +170,12 @@ static uint64_t hash_tokens(struct run *run, int n_micro)
 }
 
 /* Bytes of all ranks, seconds of this one. */
-static void take_times(struct run *run, struct step_report *r, double start, double optimizer_s)
+static void take_times(struct run *run, struct step_report *r, double start)
 {
     const struct comm_count count = comm_take_count(&run->comm);
     double bytes[2] = {(double)count.bytes_intra, (double)count.bytes_inter};
     comm_all_reduce_host(&run->comm, AXIS_WORLD, bytes, 2, REDUCE_SUM);
+    comm_take_count(&run->comm); /* the report's own sum is no part of any step */
     r->bytes_intra = (int64_t)bytes[0];
     r->bytes_inter = (int64_t)bytes[1];
     r->step_s = clock_s() - start;
@@ -183,13 +183,12 @@ static void take_times(struct run *run, struct step_report *r, double start, dou
     r->compute_s = r->step_s - count.seconds - run->data_s;
     r->time_s[TIME_DATA] = run->data_s;
     r->time_s[TIME_COMM] = count.seconds;
-    r->time_s[TIME_OPTIMIZER] = optimizer_s;
-    r->time_s[TIME_FORWARD_BACKWARD] = r->compute_s - optimizer_s;
+    r->time_s[TIME_FORWARD_BACKWARD] = r->compute_s - r->time_s[TIME_OPTIMIZER];
 }
 
-/* Reduce, look at the numbers before they reach a weight, update. Returns the optimizer's own
- * seconds (without its collectives). */
-static double update_weights(struct run *run, struct step_report *r)
+/* Reduce, look at the numbers before they reach a weight, update. The optimizer's seconds are
+ * without its collectives. */
+static void update_weights(struct run *run, struct step_report *r)
 {
     const int64_t step = run->progress.step + 1;
     optim_reduce_gradients(&run->optim);
@@ -198,7 +197,20 @@ static double update_weights(struct run *run, struct step_report *r)
     if (!isfinite(r->grad_norm)) optim_die_nonfinite(&run->optim, step);
     r->lr = schedule_lr(run->cfg, &run->progress);
     optim_step(&run->optim, step, r->lr, r->grad_norm);
-    return clock_s() - start - (comm_seconds(&run->comm) - comm_before);
+    const double comm_s = comm_seconds(&run->comm) - comm_before;
+    r->time_s[TIME_OPTIMIZER] = clock_s() - start - comm_s;
+}
+
+void run_compute(struct run *run, int n_micro, struct step_report *r)
+{
+    int64_t n_label[1 + MAX_MTP] = {0};
+    set_loss_scales(run, n_micro, n_label);
+    forward_backward(run, n_micro);
+    inject_nan(run);
+    take_losses(run, n_label, r);
+    update_weights(run, r);
+    take_expert_load(run, r);
+    if (run->cfg->debug.token_hash) r->token_hash = hash_tokens(run, n_micro);
 }
 
 void run_step(struct run *run)
@@ -207,23 +219,16 @@ void run_step(struct run *run)
     const int n_micro = micro_batches(run, &run->progress);
     const int batch = schedule_global_batch(run->cfg, &run->progress);
     struct step_report r = {.step_tokens = (int64_t)batch * run->cfg->data.sequence_length};
-    int64_t n_label[1 + MAX_MTP] = {0};
 
     wait_for_data(run, n_micro);
     struct progress next = {run->progress.step + 1, run->progress.tokens + r.step_tokens,
                             run->progress.samples + batch};
     if (next.step < run->cfg->train.steps) run_request_step(run, &next);
-    set_loss_scales(run, n_micro, n_label);
-    forward_backward(run, n_micro);
-    inject_nan(run);
-    take_losses(run, n_label, &r);
-    const double optimizer_s = update_weights(run, &r);
-    take_expert_load(run, &r);
-    if (run->cfg->debug.token_hash) r.token_hash = hash_tokens(run, n_micro);
+    run_compute(run, n_micro, &r);
     r.step = next.step;
     r.tokens = next.tokens;
     run->progress = next;
-    take_times(run, &r, start, optimizer_s);
+    take_times(run, &r, start);
     metrics_step(run->metrics, &r);
 }
 
@@ -238,6 +243,7 @@ void run_loop(struct run *run)
         const bool due = t->eval_every > 0 && step % t->eval_every == 0;
         if (run->heldout_data && (due || step == t->steps)) run_eval(run);
     }
+    run_print_memory(run);
     if (run->cfg->debug.param_hash) {
         uint64_t hash;
         double l2;

@@ -43,15 +43,14 @@ static void print_mesh(const struct run *run)
 
 static void print_memory(const struct run *run)
 {
-    const struct memory_plan *p = &run->plan;
-    const struct model_memory *e = &p->expected, *r = &p->reserved;
-    const size_t total =
-        p->weights + p->gradients + p->optimizer + e->state + e->stack + e->scratch + e->staging;
-    printf(
-        "memory  %.1f MiB a rank: weights %.1f, gradients %.1f, optimizer %.1f, activations %.1f "
-        "(up to %.1f if all tokens choose one rank), work %.1f\n",
-        mib(total), mib(p->weights), mib(p->gradients), mib(p->optimizer), mib(e->stack),
-        mib(r->stack), mib(e->state + e->scratch + e->staging));
+    const struct memory *balanced = &run->plan.balanced, *worst = &run->plan.worst;
+    printf("memory  %.1f MiB a rank:", mib(memory_total(balanced)));
+    for (int i = 0; i < N_ROLES; i++) {
+        printf("%s %s %.1f", i ? "," : "", memory_role_name(i), mib(balanced->role[i]));
+        if (worst->role[i] > balanced->role[i])
+            printf(" (up to %.1f if all tokens choose one rank)", mib(worst->role[i]));
+    }
+    printf("\n");
 }
 
 static void print_data(const struct run *run)
@@ -86,5 +85,27 @@ void run_print_summary(const struct run *run)
     print_memory(run);
     print_data(run);
     print_steps(run);
+    fflush(stdout);
+}
+
+/* Ranks differ by the rows that their experts have got: the most of any rank is told. */
+void run_print_memory(struct run *run)
+{
+    const struct memory used = run_memory(run);
+    double most[3 * N_ROLES];
+    for (int i = 0; i < N_ROLES; i++) {
+        most[3 * i] = (double)used.role[i];
+        most[3 * i + 1] = (double)run->plan.balanced.role[i];
+        most[3 * i + 2] = (double)run->plan.worst.role[i];
+    }
+    comm_all_reduce_host(&run->comm, AXIS_WORLD, most, 3 * N_ROLES, REDUCE_MAX);
+    if (run->mesh.rank != 0) return;
+    printf("memory  bytes used of planned:");
+    for (int i = 0; i < N_ROLES; i++) {
+        const double *m = most + 3 * i;
+        printf("%s %s %.0f of %.0f", i ? "," : "", memory_role_name(i), m[0], m[1]);
+        if (m[2] > m[1]) printf(" (up to %.0f)", m[2]);
+    }
+    printf("\n");
     fflush(stdout);
 }
