@@ -6,6 +6,7 @@
  */
 #include "base/err.h"
 #include "train/cmd_check.h"
+#include "train/cmd_plan.h"
 #include "train/run.h"
 
 #include <stdio.h>
@@ -18,6 +19,8 @@
 static const char usage[] =
     "usage: dsv3 train FILE [section.key=value ...]             train; start it with mpirun or "
     "srun\n"
+    "       dsv3 plan FILE --ranks N [section.key=value ...] [--json]\n"
+    "                                                           memory and traffic of a run\n"
     "       dsv3 check FILE [section.key=value ...] [--json] [--ranks N]\n"
     "                                                           every resolved value, and counts\n"
     "       dsv3 check --reference                              the page of all keys\n"
@@ -27,6 +30,7 @@ int main(int argc, char **argv)
 {
     const char *command = argc > 1 ? argv[1] : "";
     if (!strcmp(command, "train")) return cmd_train(argc - 2, argv + 2);
+    if (!strcmp(command, "plan")) return cmd_plan(argc - 2, argv + 2);
     if (!strcmp(command, "check")) return cmd_check(argc - 2, argv + 2);
     if (!strcmp(command, "--version")) return printf("dsv3 %s\n", DSV3_VERSION) < 0;
     const bool asked = !strcmp(command, "--help") || !strcmp(command, "help");

@@ -27,14 +27,17 @@ struct comm_count {
     int64_t bytes_intra, bytes_inter; /* sent by this rank, within its node and to other nodes */
     double seconds;
 };
+struct comm_counts {
+    struct comm_count of[N_COMM_KINDS][N_AXES];
+};
 
 struct comm {
     const struct mesh *mesh;
     const struct backend *be; /* NULL: a plan pass, calls only count and size the staging */
     struct stream *stream;
-    struct arena *staging; /* borrowed; pushed and popped within each call */
-    double *host_all;      /* owned: a few numbers of every rank */
-    struct comm_count count[N_COMM_KINDS][N_AXES];
+    struct arena *staging;     /* borrowed; pushed and popped within each call */
+    double *host_all;          /* owned: a few numbers of every rank */
+    struct comm_counts counts; /* since they were last taken */
 };
 
 enum reduce_op { REDUCE_SUM, REDUCE_MAX };
@@ -70,8 +73,11 @@ void comm_all_to_all(struct comm *comm, enum axis axis, void *out, const void *i
 void comm_all_to_all_rows(struct comm *comm, enum axis axis, void *out, const int64_t *recv_rows,
                           const void *in, const int64_t *send_rows, size_t row_bytes);
 
-/* Seconds in collectives since the counts were last taken. */
-double comm_seconds(const struct comm *comm);
+/* sum += times * c */
+void comm_count_add(struct comm_count *sum, const struct comm_count *c, int64_t times);
 
-/* Sum over all kinds and axes since the last call; resets. */
+/* Over all kinds and axes. */
+struct comm_count comm_counts_sum(const struct comm_counts *counts);
+
+/* comm_counts_sum since the last call; resets. */
 struct comm_count comm_take_count(struct comm *comm);

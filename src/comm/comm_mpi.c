@@ -49,14 +49,14 @@ static double begin(struct comm *comm)
 
 static void end(struct comm *comm, enum comm_kind kind, enum axis axis, double start)
 {
-    struct comm_count *count = &comm->count[kind][axis];
+    struct comm_count *count = &comm->counts.of[kind][axis];
     count->calls++;
     if (comm->be) count->seconds += clock_s() - start;
 }
 
 static void count_sent(struct comm *comm, enum comm_kind kind, enum axis axis, int to, size_t bytes)
 {
-    struct comm_count *count = &comm->count[kind][axis];
+    struct comm_count *count = &comm->counts.of[kind][axis];
     const bool near = comm->mesh->axis[axis].same_node[to];
     *(near ? &count->bytes_intra : &count->bytes_inter) += (int64_t)bytes;
 }
@@ -274,26 +274,25 @@ void comm_all_to_all_rows(struct comm *comm, enum axis axis, void *out, const in
     arena_pop(comm->staging, mark);
 }
 
-double comm_seconds(const struct comm *comm)
+void comm_count_add(struct comm_count *sum, const struct comm_count *c, int64_t times)
 {
-    double sum = 0;
+    sum->calls += times * c->calls;
+    sum->bytes_intra += times * c->bytes_intra;
+    sum->bytes_inter += times * c->bytes_inter;
+    sum->seconds += (double)times * c->seconds;
+}
+
+struct comm_count comm_counts_sum(const struct comm_counts *counts)
+{
+    struct comm_count sum = {0};
     for (int k = 0; k < N_COMM_KINDS; k++)
-        for (int a = 0; a < N_AXES; a++) sum += comm->count[k][a].seconds;
+        for (int a = 0; a < N_AXES; a++) comm_count_add(&sum, &counts->of[k][a], 1);
     return sum;
 }
 
 struct comm_count comm_take_count(struct comm *comm)
 {
-    struct comm_count sum = {0};
-    for (int k = 0; k < N_COMM_KINDS; k++) {
-        for (int a = 0; a < N_AXES; a++) {
-            const struct comm_count *c = &comm->count[k][a];
-            sum.calls += c->calls;
-            sum.bytes_intra += c->bytes_intra;
-            sum.bytes_inter += c->bytes_inter;
-            sum.seconds += c->seconds;
-        }
-    }
-    memset(comm->count, 0, sizeof comm->count);
+    const struct comm_count sum = comm_counts_sum(&comm->counts);
+    comm->counts = (struct comm_counts){0};
     return sum;
 }

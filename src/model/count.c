@@ -6,7 +6,8 @@
  */
 #include "model/count.h"
 
-#include <inttypes.h>
+#include "base/text.h"
+
 #include <jansson.h>
 #include <stdlib.h>
 
@@ -123,24 +124,10 @@ void model_count(struct model_counts *counts, const struct config *cfg)
     mesh_free(&mesh);
 }
 
-/* 671,026,404,352 */
-static const char *grouped(int64_t n, char buf[32])
-{
-    char digits[24];
-    const int length = snprintf(digits, sizeof digits, "%" PRId64, n);
-    int j = 0;
-    for (int i = 0; i < length; i++) {
-        if (i && (length - i) % 3 == 0) buf[j++] = ',';
-        buf[j++] = digits[i];
-    }
-    buf[j] = '\0';
-    return buf;
-}
-
 static void print_count(FILE *out, const char *what, int64_t n)
 {
-    char text[32];
-    fprintf(out, "  %-38s %20s\n", what, grouped(n, text));
+    char text[TEXT_NUMBER];
+    fprintf(out, "  %-38s %20s\n", what, text_grouped(text, n));
 }
 
 static void print_gflop(FILE *out, const char *what, double flop)

@@ -7,9 +7,6 @@
 /*
  * dsv3 check FILE [section.key=value ...] [--json] [--ranks N]. argv begins after the command's
  * name. Every fault goes to stderr. --ranks also checks what depends on the number of ranks.
- * Returns the exit code.
+ * dsv3 check --reference: the page configs/README.md. Returns the exit code.
  */
 int cmd_check(int argc, char **argv);
-
-/* dsv3 check --reference: the page configs/README.md. Returns the exit code. */
-int cmd_reference(void);

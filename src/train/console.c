@@ -1,13 +1,13 @@
 /* console.c - torchtitan-like lines of `key: value` for people; see console.h. */
 #include "train/console.h"
 
+#include "base/text.h"
+
 #include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { TEXT = 32 }; /* bytes for one formatted number */
 
 #define COLOUR_KEY "\033[36m"
 #define COLOUR_LOSS "\033[32m"
@@ -35,28 +35,14 @@ bool console_wants_colour(FILE *out)
     return isatty(fileno(out)) && launcher_has_terminal();
 }
 
-/* 1234567 -> 1,234,567 */
-static const char *grouped(char text[TEXT], double x)
-{
-    char digits[TEXT];
-    const int n = snprintf(digits, sizeof digits, "%.0f", x);
-    int at = 0;
-    for (int i = 0; i < n && at < TEXT - 2; i++) {
-        if (i > 0 && (n - i) % 3 == 0 && digits[i - 1] != '-') text[at++] = ',';
-        text[at++] = digits[i];
-    }
-    text[at] = '\0';
-    return text;
-}
-
 /* 61.2 -> 1:01, 3725 -> 1:02:05 */
-static const char *clock_text(char text[TEXT], double seconds)
+static const char *clock_text(char text[TEXT_NUMBER], double seconds)
 {
     const long long s = llround(seconds);
     if (s >= 3600)
-        snprintf(text, TEXT, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
+        snprintf(text, TEXT_NUMBER, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
     else
-        snprintf(text, TEXT, "%lld:%02lld", s / 60, s % 60);
+        snprintf(text, TEXT_NUMBER, "%lld:%02lld", s / 60, s % 60);
     return text;
 }
 
@@ -94,10 +80,10 @@ static bool in_tera(double flops)
 
 static void put_speed(const struct console *c, double tok_s)
 {
-    char text[TEXT];
+    char text[TEXT_NUMBER];
     const double flops = tok_s * c->flop_per_token;
     key(c, "tps");
-    fprintf(c->out, "%s  ", grouped(text, tok_s));
+    fprintf(c->out, "%s  ", text_grouped(text, llround(tok_s)));
     key(c, in_tera(flops) ? "tflops" : "gflops");
     fprintf(c->out, "%.1f", flops / (in_tera(flops) ? 1e12 : 1e9));
     if (c->peak_flops > 0.0) fprintf(c->out, " (%.1f%% of peak)", 100.0 * flops / c->peak_flops);
@@ -106,7 +92,7 @@ static void put_speed(const struct console *c, double tok_s)
 
 void console_step(const struct console *c, const struct step_report *r, double left_s)
 {
-    char text[TEXT];
+    char text[TEXT_NUMBER];
     put_step(c, "step", r->step);
     put_loss(c, r->loss);
     key(c, "grad_norm");
@@ -130,11 +116,11 @@ void console_step(const struct console *c, const struct step_report *r, double l
 void console_eval(const struct console *c, int64_t step, double eval_loss, int64_t eval_tokens,
                   double seconds)
 {
-    char text[TEXT];
+    char text[TEXT_NUMBER];
     put_step(c, "eval", step);
     put_loss(c, eval_loss);
     key(c, "tokens");
-    fprintf(c->out, "%s  ", grouped(text, (double)eval_tokens));
+    fprintf(c->out, "%s  ", text_grouped(text, eval_tokens));
     key(c, "time");
     fprintf(c->out, "%.2f s\n", seconds);
     fflush(c->out);
@@ -157,11 +143,11 @@ void console_summary(const struct console *c, const struct run_summary *s)
 {
     static const char *const phase[N_TIMES] = {"data", "forward and backward", "communication",
                                                "optimizer", "evaluation"};
-    char text[TEXT];
+    char text[TEXT_NUMBER];
     fprintf(c->out, "done: %lld steps, %s tokens", (long long)s->n_steps,
-            grouped(text, (double)s->n_tokens));
+            text_grouped(text, s->n_tokens));
     fprintf(c->out, ", %s\n", clock_text(text, s->wall_s));
-    fprintf(c->out, "  tokens/s   %s, %s\n", grouped(text, s->median_tok_s),
+    fprintf(c->out, "  tokens/s   %s, %s\n", text_grouped(text, llround(s->median_tok_s)),
             s->n_steps > 1 ? "median of the steps without the first" : "first step");
     put_peak(c, s->median_tok_s * c->flop_per_token);
     fputs("  time       ", c->out);

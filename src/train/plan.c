@@ -35,18 +35,13 @@ static void start_dry_run(struct run *run, const struct config *cfg, const struc
 /* What the step has sent, and once more what one micro-batch sends for each other of the step. */
 static void count_sent(struct plan *plan, struct run *run)
 {
-    memcpy(plan->sent, run->comm.count, sizeof plan->sent);
+    plan->sent = run->comm.counts;
     comm_take_count(&run->comm);
     model_forward(&run->model, true);
     model_backward(&run->model);
-    for (int k = 0; k < N_COMM_KINDS; k++) {
-        for (int a = 0; a < N_AXES; a++) {
-            const struct comm_count *more = &run->comm.count[k][a];
-            plan->sent[k][a].calls += (plan->n_micro - 1) * more->calls;
-            plan->sent[k][a].bytes_intra += (plan->n_micro - 1) * more->bytes_intra;
-            plan->sent[k][a].bytes_inter += (plan->n_micro - 1) * more->bytes_inter;
-        }
-    }
+    for (int k = 0; k < N_COMM_KINDS; k++)
+        for (int a = 0; a < N_AXES; a++)
+            comm_count_add(&plan->sent.of[k][a], &run->comm.counts.of[k][a], plan->n_micro - 1);
 }
 
 /* A planned run's mesh belongs to the caller. */

@@ -29,11 +29,21 @@ size_t memory_total(const struct memory *memory);
  * activations differ, and the bytes sent are of the first. */
 struct plan {
     struct memory balanced, worst;
-    struct comm_count sent[N_COMM_KINDS][N_AXES]; /* by this rank; the step of the largest batch */
-    int n_micro;                                  /* micro-batches of that step */
-    int64_t n_params;                             /* parameters whose weights this rank has */
+    struct comm_counts sent; /* by this rank in the step of the largest batch */
+    int n_micro;             /* micro-batches of that step */
+    int64_t n_params;        /* parameters whose weights this rank has */
 };
 
 /* The plan of the rank of that mesh, which may be a planned one (mesh_plan). Touches little memory,
  * whatever the model's size. Not collective, needs no MPI. */
 void plan_rank(struct plan *plan, const struct config *cfg, const struct mesh *mesh);
+
+/* Ranks of a job whose plans are equal. */
+struct rank_kind {
+    int first, n_ranks; /* the lowest of them, and how many they are */
+    struct plan plan;
+};
+
+/* The plans of all ranks of a job: returns how many kinds there are, and them in new memory (free
+ * with free()), in the order of their lowest ranks. Needs no MPI. */
+int plan_job(struct rank_kind **kinds, const struct config *cfg, const struct mesh_shape *shape);

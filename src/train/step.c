@@ -192,12 +192,12 @@ static void update_weights(struct run *run, struct step_report *r)
 {
     const int64_t step = run->progress.step + 1;
     optim_reduce_gradients(&run->optim);
-    const double start = clock_s(), comm_before = comm_seconds(&run->comm);
+    const double start = clock_s(), comm_before = comm_counts_sum(&run->comm.counts).seconds;
     r->grad_norm = optim_grad_norm(&run->optim);
     if (!isfinite(r->grad_norm)) optim_die_nonfinite(&run->optim, step);
     r->lr = schedule_lr(run->cfg, &run->progress);
     optim_step(&run->optim, step, r->lr, r->grad_norm);
-    const double comm_s = comm_seconds(&run->comm) - comm_before;
+    const double comm_s = comm_counts_sum(&run->comm.counts).seconds - comm_before;
     r->time_s[TIME_OPTIMIZER] = clock_s() - start - comm_s;
 }
 

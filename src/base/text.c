@@ -1,0 +1,18 @@
+/* text.c - see text.h. */
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+const char *text_grouped(char text[TEXT_NUMBER], int64_t n)
+{
+    char digits[TEXT_NUMBER];
+    const int length = snprintf(digits, sizeof digits, "%" PRId64, n);
+    int at = 0;
+    for (int i = 0; i < length && at < TEXT_NUMBER - 2; i++) {
+        if (i > 0 && (length - i) % 3 == 0 && digits[i - 1] != '-') text[at++] = ',';
+        text[at++] = digits[i];
+    }
+    text[at] = '\0';
+    return text;
+}

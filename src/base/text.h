@@ -1,0 +1,9 @@
+/* text.h - numbers as people read them. */
+#pragma once
+
+#include <stdint.h>
+
+enum { TEXT_NUMBER = 32 }; /* bytes for any number */
+
+/* 671,026,404,352. Returns text. */
+const char *text_grouped(char text[TEXT_NUMBER], int64_t n);

@@ -1,0 +1,23 @@
+/*
+ * command_line.h - the arguments of the commands that look at a configuration without MPI:
+ *     FILE [section.key=value ...] [--json] [--ranks N]
+ */
+#pragma once
+
+#include "config/config.h"
+
+struct command_line {
+    const char *file;
+    int n_overrides;
+    char **overrides; /* a part of argv, compacted */
+    bool json;
+    int n_ranks; /* 0: not given */
+};
+
+/* argv begins after the command's name. False after one line that says what is wrong, and usage. */
+bool command_line_parse(struct command_line *cl, const char *command, const char *usage, int argc,
+                        char **argv);
+
+/* The configuration, checked for the number of ranks if one is given. CODE_CONFIG after every fault
+ * has been printed. Free cfg with config_free in any case. */
+enum exit_code command_line_load(const struct command_line *cl, struct config *cfg);

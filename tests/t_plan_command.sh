@@ -1,0 +1,78 @@
+# dsv3 plan: what it prints for people and as JSON, and how it refuses.
+#TEST timeout=60
+set -eu
+dsv3=$DSV3_BUILD/dsv3
+tmp=${DSV3_TEST_TMP:-$(mktemp -d)}
+large=configs/runs/deepseek-v3-671b-2048gpu.yaml
+failed=0
+fail() {
+    echo "$1"
+    failed=1
+}
+# expect CODE LINES PATTERN ARGUMENT...: exit code, lines on standard error, one with PATTERN
+expect() {
+    code=$1 lines=$2 says=$3
+    shift 3
+    found=0
+    "$dsv3" plan "$@" >"$tmp/out" 2>"$tmp/err" || found=$?
+    [ "$found" = "$code" ] || fail "plan $*: exit code $found, expected $code"
+    [ "$(wc -l <"$tmp/err")" = "$lines" ] || fail "plan $*: not $lines lines: $(cat "$tmp/err")"
+    [ "$lines" = 0 ] || grep -q -e "$says" "$tmp/err" ||
+        fail "plan $*: '$says' not in: $(cat "$tmp/err")"
+    [ "$code" = 0 ] || [ ! -s "$tmp/out" ] || fail "plan $*: a failure printed to stdout"
+}
+printed() {
+    grep -q -e "$1" "$tmp/out" || fail "not printed: $1"
+}
+# json EXPRESSION: true of the JSON object $p
+json() {
+    perl -MJSON::PP -e 'local $/; my $p = decode_json(<STDIN>);
+        sub sum { my ($o, $key) = @_; my $n = 0; $n += $_->{$key} for @$o; $n }
+        exit !do { '"$1"' }' <"$tmp/out" || fail "not true: $1"
+}
+
+expect 0 0 '' "$large" --ranks 2048
+printed '2048 ranks on 256 nodes of 8: dp 1024 x tp 2, experts edp 32 x ep 64'
+printed '15360 sequences = micro-batch 1 x 15 accumulated x dp 1024, 62,914,560 tokens'
+for role in weights gradients optimizer activations staging total; do
+    printed "^  $role  *[0-9,]\{5,\}  *[0-9,]\{5,\}\$"
+done
+printed '^  all_to_all_rows  ep  *90,942,996,480  *727,543,971,840$'
+expect 0 0 '' configs/runs/demo.yaml --ranks 4
+printed '4 ranks on 1 nodes of 4 (assumed: topology.ranks_per_node is not set)'
+expect 0 0 '' configs/runs/demo.yaml --ranks 4 topology.ranks_per_node=3 topology.tp=2
+printed '^ranks of [2-4] kinds'
+
+expect 0 0 '' "$large" --ranks 2048 --json
+json '$p->{ranks} == 2048 && $p->{mesh}{dp} == 1024 && $p->{mesh}{tp} == 2 && $p->{mesh}{ep} == 64
+    && $p->{mesh}{edp} == 32 && $p->{mesh}{nodes} == 256'
+for bytes in per_rank_bytes per_rank_bytes_worst; do
+    json "my \$b = \$p->{$bytes}; \$b->{total} == \$b->{weights} + \$b->{gradients}
+        + \$b->{optimizer} + \$b->{activations} + \$b->{staging} && keys %\$b == 6"
+done
+json 'my $a = $p->{activation_bytes};
+    $p->{per_rank_bytes}{activations} == $a->{state} + $a->{stack} + $a->{scratch}'
+json '$p->{parameters}{total} == 682636472320 && $p->{parameters}{held} == 19695529984'
+json 'my $t = $p->{traffic_bytes_per_step}; my $total = delete $t->{total};
+    $total->{inter} == sum([values %$t], "inter") && $total->{intra} == sum([values %$t], "intra")
+    && sum([values %{$t->{reduce_scatter}{axes}}], "inter") == $t->{reduce_scatter}{inter}
+    && join(" ", sort keys %$t) eq
+       "all_gather all_reduce all_reduce_host all_to_all all_to_all_rows reduce_scatter"'
+json 'my $t = $p->{traffic_bytes_per_step}{total};
+    $p->{traffic_bytes_per_step_all_ranks}{intra} == 2048 * $t->{intra}'
+json '@{$p->{rank_kinds}} == 1 && $p->{rank_kinds}[0]{ranks} == 2048'
+expect 0 0 '' configs/runs/demo.yaml --ranks 4 topology.ranks_per_node=3 topology.tp=2 --json
+json 'sum($p->{rank_kinds}, "ranks") == 4 && @{$p->{rank_kinds}} > 1'
+
+expect 64 1 '^usage: dsv3 plan FILE --ranks N'
+expect 64 1 'dsv3 plan: --ranks is missing' "$large"
+expect 64 1 'found many, expected a number of ranks' "$large" --ranks many
+expect 64 1 'found nothing, expected a number of ranks' "$large" --ranks
+expect 64 1 'found 0, expected a number of ranks' "$large" --ranks 0
+expect 64 1 'unknown option --what' "$large" --ranks 2048 --what
+expect 78 4 'train.global_batch.*2047 ranks' "$large" --ranks 2047 topology.tp=1 topology.ep=1
+expect 78 2 'topology.ep: found 3, expected a divisor of the number of ranks, 4' \
+    configs/runs/demo.yaml --ranks 4 topology.ep=3 model.n_routed_experts=24
+expect 78 2 'optimizer.lr: found fast' configs/runs/demo.yaml --ranks 1 optimizer.lr=fast
+expect 78 2 'No such file' "$tmp/none.yaml" --ranks 1
+exit $failed
