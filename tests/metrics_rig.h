@@ -6,14 +6,18 @@
 #include <math.h>
 
 static const double load[2] = {1.25, 1.0 / 3.0};
+static const int64_t labels[2] = {2048, 2044};
 static const int64_t counts[2][3] = {{1, 2, 3}, {4, 0, 2}};
 static const struct step_report metrics_report = {.step = 3,
                                                   .tokens = 6144,
                                                   .step_tokens = 2048,
+                                                  .n_stages = 2,
+                                                  .n_label = labels,
                                                   .loss = 0.1,
                                                   .mtp_loss = 2.0,
                                                   .balance_loss = 1e-4,
                                                   .grad_norm = NAN,
+                                                  .skipped = 1,
                                                   .lr = 2e-3,
                                                   .step_s = 0.5,
                                                   .compute_s = 0.25,

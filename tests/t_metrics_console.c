@@ -77,10 +77,12 @@ static void check_eval_and_summary(void)
                "optimizer 2.00 s, evaluation 4.00 s\n"
                "  loss       1.73210 in the last step, held-out 1.81234 (nats a token)\n");
     s.eval_loss = NAN;
+    s.n_skipped = 2;
     c = console(25e6, 0.0);
     console_summary(&c, &s);
     fclose(c.out);
     EXPECT(strstr(text, "117.8 GFLOP/s; the machine's peak is not known\n"), "%s", text);
+    EXPECT(strstr(text, "done: 250 steps (2 skipped), 512,000 tokens, 1:48\n"), "%s", text);
     EXPECT(!strstr(text, "held-out") && !strchr(text, '%'), "%s", text);
     free(text);
 }

@@ -6,8 +6,9 @@
 #include <string.h>
 
 static const char *const step_text =
-    "{\"step\":3,\"tokens\":6144,\"loss\":0.10000000000000001,\"mtp_loss\":2.0,"
-    "\"balance_loss\":0.0001,\"grad_norm\":null,\"lr\":0.002,\"tok_s\":4096.0,"
+    "{\"step\":3,\"tokens\":6144,\"labels\":[2048,2044],\"loss\":0.10000000000000001,\"mtp_loss\":"
+    "2.0,"
+    "\"balance_loss\":0.0001,\"grad_norm\":null,\"skipped\":1,\"lr\":0.002,\"tok_s\":4096.0,"
     "\"step_s\":0.5,\"compute_s\":0.25,\"comm_s\":0.125,\"bytes_intra\":1000000007,"
     "\"bytes_inter\":9007199254740992,\"expert_load\":[1.25,0.33333333333333331],"
     "\"dropped\":0,\"bias_min\":-0.001,\"bias_max\":0.001";

@@ -23,8 +23,8 @@ refused() {
 refused 78 'topology.ep: found 3, expected a divisor of the number of ranks, 4' ep3 4 topology.ep=3
 refused 78 'found 12, expected a multiple of 16 = train.micro_batch 4 x dp 4' batch 4 \
     train.global_batch=12 train.micro_batch=4
-refused 78 'debug.nan_param none.weight: no such parameter' nan 2 debug.nan_step=1 \
-    debug.nan_param=none.weight
+refused 78 'debug.bad_grad_param none.weight: no such parameter' none 2 debug.bad_grad_step=1 \
+    debug.bad_grad_param=none.weight
 refused 78 'GiB a rank on 2 ranks of this machine, which has' memory 2 \
     model.moe_intermediate_size=262144 train.global_batch=8192 train.micro_batch=4096
 mv "$tmp/run.yaml" "$tmp/away.yaml"

@@ -36,22 +36,36 @@ static _Noreturn void leave(enum exit_code code)
     _exit((int)code);
 }
 
-static int put_place(char *line, const char *file, int at, const char *call)
+/* "fatal [rank 2/4 host] ", or without ranks before MPI is up. */
+static int put_speaker(char *line, const char *kind)
 {
-    int n = 0;
     if (mpi_is_up()) {
         int rank = -1, size = -1;
         char host[256] = "?";
         MPI_Comm_rank(MPI_COMM_WORLD, &rank);
         MPI_Comm_size(MPI_COMM_WORLD, &size);
         gethostname(host, sizeof host - 1);
-        n = snprintf(line, LINE_BYTES, "fatal [rank %d/%d %s] ", rank, size, host);
-    } else {
-        n = snprintf(line, LINE_BYTES, "fatal ");
+        return snprintf(line, LINE_BYTES, "%s [rank %d/%d %s] ", kind, rank, size, host);
     }
+    return snprintf(line, LINE_BYTES, "%s ", kind);
+}
+
+static int put_place(char *line, const char *file, int at, const char *call)
+{
+    int n = put_speaker(line, "fatal");
     n += snprintf(line + n, (size_t)(LINE_BYTES - n), "%s:%d: ", file, at);
     if (call && n < LINE_BYTES) n += snprintf(line + n, (size_t)(LINE_BYTES - n), "%.200s: ", call);
     return n < LINE_BYTES ? n : LINE_BYTES - 1;
+}
+
+/* n may be what did not fit. In one write, after what this process has said before. */
+static void write_line(char *text, int n)
+{
+    if (n > LINE_BYTES - 2) n = LINE_BYTES - 2;
+    text[n++] = '\n';
+    fflush(stdout);
+    if (write(STDERR_FILENO, text, (size_t)n) < 0) { /* nowhere left to say it */
+    }
 }
 
 _Noreturn void die_at(enum exit_code code, const char *file, int line, const char *call,
@@ -63,12 +77,19 @@ _Noreturn void die_at(enum exit_code code, const char *file, int line, const cha
     va_start(args, fmt);
     n += vsnprintf(text + n, (size_t)(LINE_BYTES - n), fmt, args);
     va_end(args);
-    if (n > LINE_BYTES - 2) n = LINE_BYTES - 2;
-    text[n++] = '\n';
-    fflush(stdout);
-    if (write(STDERR_FILENO, text, (size_t)n) < 0) { /* nowhere left to say it */
-    }
+    write_line(text, n);
     leave(code);
+}
+
+void warn_line(const char *fmt, ...)
+{
+    char text[LINE_BYTES];
+    int n = put_speaker(text, "warning");
+    va_list args;
+    va_start(args, fmt);
+    n += vsnprintf(text + n, (size_t)(LINE_BYTES - n), fmt, args);
+    va_end(args);
+    write_line(text, n);
 }
 
 _Noreturn void die_mpi_at(const char *file, int line, const char *call, int mpi_error)

@@ -37,6 +37,9 @@ _Noreturn void die_at(enum exit_code code, const char *file, int line, const cha
     } while (0)
 #define DIE(code, ...) die_at(code, __FILE__, __LINE__, NULL, __VA_ARGS__)
 
+/* Print one line to stderr in one write, "warning [rank 2/4 host] MESSAGE", and go on. */
+void warn_line(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
 /* Every MPI call is wrapped in this. Include <mpi.h> where it is used. */
 #define MPI_CHECK(call)                                                                            \
     do {                                                                                           \

@@ -99,6 +99,7 @@ struct config_train {
     double balance_loss_alpha;
     double mtp_loss_weight;
     struct stages mtp_loss_weight_stages;
+    int max_nonfinite_steps; /* in a row that are skipped; one more ends the run */
 };
 
 enum lr_schedule { LR_CONSTANT, LR_COSINE, LR_LINEAR, LR_STAGES };
@@ -114,15 +115,18 @@ struct config_optimizer {
     enum dtype moments_dtype;
 };
 
+enum bad_value { BAD_NAN, BAD_INF, BAD_HUGE }; /* huge: 1e38, whose square is no F32 */
 struct config_debug {
     bool token_hash;       /* log a hash of each step's tokens and sample ids */
     int64_t dump_step;     /* write per-token loss and expert ids of this step; 0: never */
     bool param_hash;       /* print hash and L2 norm of all parameters at the end */
     bool balanced_routing; /* token n goes to experts n*K .. n*K+K-1 (mod E), weights as scored */
     bool poison_memory;    /* fill fresh and released memory with NaN */
-    int64_t nan_step;      /* put a NaN into nan_param's gradient on rank nan_rank at this step */
-    const char *nan_param;
-    int nan_rank;
+    /* put bad_grad_value into one element of bad_grad_param's gradient at this step; 0: never */
+    int64_t bad_grad_step;
+    const char *bad_grad_param;
+    int bad_grad_rank;
+    enum bad_value bad_grad_value;
 };
 
 struct config {

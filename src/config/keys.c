@@ -12,6 +12,7 @@ static const char *const rope_types[] = {"default", "yarn", NULL};
 static const char *const mtp_hiddens[] = {"normed", "raw", NULL};
 static const char *const units[] = {"tokens", "steps", NULL};
 static const char *const dtypes[] = {"f32", "bf16", NULL}; /* DTYPE_F32, DTYPE_BF16 */
+static const char *const bad_values[] = {"nan", "inf", "huge", NULL};
 static const char *const lr_schedules[] = {"constant", "cosine", "linear", "stages", NULL};
 
 /* Widths are bounded so that no count of the largest layer leaves 64 bits; experts and MTP modules
@@ -188,6 +189,9 @@ const struct key config_keys[] = {
            "weight of the mean MTP loss"),
     STAGES("train.mtp_loss_weight_stages", train.mtp_loss_weight_stages, 0, INFINITY, 0,
            "how mtp_loss_weight changes"),
+    INT("train.max_nonfinite_steps", train.max_nonfinite_steps, 0, INT_MAX, "3",
+        "steps in a row that are skipped when a loss or gradient is not finite; one more ends the "
+        "run"),
 
     NUMBER("optimizer.lr", optimizer.lr, 0, INFINITY, KEY_ABOVE_MIN, NULL,
            "learning rate after the warm-up"),
@@ -221,10 +225,13 @@ const struct key config_keys[] = {
          "send token n to experts n*K .. n*K+K-1 (mod E)"),
     BOOL("debug.poison_memory", debug.poison_memory, "false",
          "fill fresh and released memory with NaN"),
-    INT64("debug.nan_step", debug.nan_step, 0, "0",
-          "put a NaN into a gradient at this step; 0: never"),
-    TEXT("debug.nan_param", debug.nan_param, KEY_EMPTY, "\"\"", "the parameter that gets the NaN"),
-    INT("debug.nan_rank", debug.nan_rank, 0, 1 << 20, "0", "the rank that puts it"),
+    INT64("debug.bad_grad_step", debug.bad_grad_step, 0, "0",
+          "put a bad value into a gradient at this step; 0: never"),
+    TEXT("debug.bad_grad_param", debug.bad_grad_param, KEY_EMPTY, "\"\"",
+         "the parameter that gets it"),
+    INT("debug.bad_grad_rank", debug.bad_grad_rank, 0, 1 << 20, "0", "the rank that puts it"),
+    CHOICE("debug.bad_grad_value", debug.bad_grad_value, bad_values, "nan",
+           "the value; huge is 1e38, whose square does not fit F32"),
 };
 const int n_config_keys = (int)(sizeof config_keys / sizeof *config_keys);
 

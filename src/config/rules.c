@@ -235,16 +235,16 @@ static void lr_stages_match(struct check *c)
                o->lr_stages.n);
 }
 
-static void nan_pair(struct check *c)
+static void bad_grad_pair(struct check *c)
 {
     const struct config_debug *d = &c->cfg->debug;
-    if (d->nan_step && !*d->nan_param)
-        broken(c, "found step %lld, expected debug.nan_param to name a parameter",
-               (long long)d->nan_step);
-    if (!d->nan_step && *d->nan_param)
-        broken(c, "found 0, expected a step for debug.nan_param %s", d->nan_param);
-    if (d->nan_step > c->cfg->train.steps)
-        broken(c, "found %lld, expected at most train.steps %lld", (long long)d->nan_step,
+    if (d->bad_grad_step && !*d->bad_grad_param)
+        broken(c, "found step %lld, expected debug.bad_grad_param to name a parameter",
+               (long long)d->bad_grad_step);
+    if (!d->bad_grad_step && *d->bad_grad_param)
+        broken(c, "found 0, expected a step for debug.bad_grad_param %s", d->bad_grad_param);
+    if (d->bad_grad_step > c->cfg->train.steps)
+        broken(c, "found %lld, expected at most train.steps %lld", (long long)d->bad_grad_step,
                (long long)c->cfg->train.steps);
 }
 
@@ -279,7 +279,7 @@ static const struct rule rules[] = {
     {{"optimizer.lr_stages", "optimizer.schedule"}, lr_stages_match},
     {{"optimizer.warmup_steps", "train.steps"}, warmup_fits},
     {{"debug.dump_step", "train.steps"}, dump_in_run},
-    {{"debug.nan_step", "debug.nan_param", "train.steps"}, nan_pair},
+    {{"debug.bad_grad_step", "debug.bad_grad_param", "train.steps"}, bad_grad_pair},
 };
 
 void rules_check(const struct config *cfg, struct err_list *errs)
@@ -373,11 +373,11 @@ static void multiple_is_whole(struct check *c)
         need_whole_batch(c, c->cfg->train.global_batch_multiple, "");
 }
 
-static void nan_rank_exists(struct check *c)
+static void bad_grad_rank_exists(struct check *c)
 {
-    if (c->cfg->debug.nan_step && c->cfg->debug.nan_rank >= c->n_ranks)
-        broken(c, "found %d, expected less than the number of ranks, %d", c->cfg->debug.nan_rank,
-               c->n_ranks);
+    if (c->cfg->debug.bad_grad_step && c->cfg->debug.bad_grad_rank >= c->n_ranks)
+        broken(c, "found %d, expected less than the number of ranks, %d",
+               c->cfg->debug.bad_grad_rank, c->n_ranks);
 }
 
 static const struct rule rank_rules[] = {
@@ -392,7 +392,7 @@ static const struct rule rank_rules[] = {
     {{"train.global_batch", "train.micro_batch", "topology.tp"}, batch_is_whole},
     {{"train.global_batch_stages", "train.micro_batch", "topology.tp"}, stages_are_whole},
     {{"train.global_batch_multiple", "train.micro_batch", "topology.tp"}, multiple_is_whole},
-    {{"debug.nan_rank", "debug.nan_step"}, nan_rank_exists},
+    {{"debug.bad_grad_rank", "debug.bad_grad_step"}, bad_grad_rank_exists},
 };
 
 /* What a model file may leave out, a run needs. */

@@ -11,7 +11,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
 
 void optim_init(struct optim *opt, const struct config *cfg, const struct backend *be,
                 struct stream *stream, struct comm *comm, struct param_table *params,
@@ -77,56 +76,47 @@ double optim_grad_norm(struct optim *opt)
     return sqrt(sum);
 }
 
-/* For each parameter whether this rank's own, not yet reduced gradient has a value that is not
- * finite. The part that the reduced shard has overwritten is not looked at. */
-static void find_bad_sources(struct optim *opt)
+/* norm_parts of this rank's own, not yet reduced gradient, without the part that the reduced shard
+ * has overwritten, which becomes zero. */
+static void sum_own_squares(struct optim *opt)
 {
     const struct param_table *t = opt->params;
-    opt->be->zero(opt->stream, opt->norm_parts, sizeof(double) * (size_t)t->n_params);
     for (int i = 0; i < t->n_params; i++) {
         const struct param *p = &t->param[i];
-        int64_t first, count, end;
-        if (!param_in_shard(p, &t->bucket[p->bucket], &first, &count)) first = count = 0;
-        end = first + count;
-        double *part = opt->norm_parts + i;
-        opt->be->sum_squares(opt->stream, part, p->grad + end, p->n - end);
-        if (first == 0) continue;
-        opt->be->stream_sync(opt->stream);
-        double behind = 0.0;
-        opt->be->copy(opt->stream, &behind, part, sizeof behind);
-        opt->be->stream_sync(opt->stream);
-        if (isfinite(behind)) opt->be->sum_squares(opt->stream, part, p->grad, first);
+        int64_t first, count;
+        if (param_in_shard(p, &t->bucket[p->bucket], &first, &count))
+            opt->be->zero(opt->stream, p->grad + first, sizeof(float) * (size_t)count);
+        opt->be->sum_squares(opt->stream, opt->norm_parts + i, p->grad, p->n);
     }
     optim_fetch_parts(opt);
 }
 
-static int first_bad_part(const struct optim *opt)
+/* The first parameter whose part of the squared norm is not below limit, or is NaN. */
+static int first_bad_part(const struct optim *opt, double limit)
 {
     for (int i = 0; i < opt->params->n_params; i++)
-        if (!isfinite(opt->h_norm_parts[i])) return i;
+        if (!(opt->h_norm_parts[i] < limit)) return i;
     return opt->params->n_params;
 }
 
-_Noreturn void optim_die_nonfinite(struct optim *opt, int64_t step)
+struct optim_fault optim_find_fault(struct optim *opt, double grad_norm)
 {
-    const struct param_table *t = opt->params;
-    MPI_Comm world = opt->comm->mesh->axis[AXIS_WORLD].comm;
-    const int reduced = first_bad_part(opt); /* left there by optim_grad_norm */
-    find_bad_sources(opt);
-    const int own = first_bad_part(opt);
-    /* Order by tensor; at the same tensor a rank whose own gradient is bad before a shard's owner.
-     */
-    const int mine = own <= reduced ? own * 2 : reduced * 2 + 1;
-    double negated = -mine; /* the minimum is minus the maximum of these */
+    const int n_params = opt->params->n_params;
+    const int size = opt->comm->mesh->size, rank = opt->comm->mesh->rank;
+    /* Of a finite sum of squares at least one part reaches the mean, so half of it for sure. */
+    const double limit =
+        isfinite(grad_norm) ? 0.5 * grad_norm * grad_norm / ((double)n_params * size) : INFINITY;
+    const int reduced = first_bad_part(opt, limit); /* left there by optim_grad_norm */
+    sum_own_squares(opt);
+    const int own = first_bad_part(opt, limit);
+    /* In the order of tensors; at the same tensor a rank whose own gradient is bad before a shard's
+     * owner; then in the order of ranks. */
+    const int64_t mine = own <= reduced ? own * 2 : reduced * 2 + 1;
+    double negated = -(double)(mine * size + rank); /* the minimum is minus the maximum of these */
     comm_all_reduce_host(opt->comm, AXIS_WORLD, &negated, 1, REDUCE_MAX);
-    const int first = (int)-negated, tensor = first / 2;
-    CHECK(tensor < t->n_params, "step %lld: no gradient was found that is not finite",
-          (long long)step);
-    char why[256];
-    snprintf(why, sizeof why, "step %lld: the gradient of %s is not finite; no weight has changed",
-             (long long)step, t->param[tensor].name);
-    AGREE(world, mine != first, CODE_INTERNAL, why);
-    DIE(CODE_INTERNAL, "%s", why); /* not reached: one rank has mine == first */
+    const int64_t first = (int64_t)-negated, param = first / size / 2;
+    CHECK(param < n_params, "no gradient was found that explains a norm of %g", grad_norm);
+    return (struct optim_fault){&opt->params->param[param], (int)(first % size)};
 }
 
 static double clip_coefficient(double clip, double norm)
@@ -134,6 +124,12 @@ static double clip_coefficient(double clip, double norm)
     if (clip <= 0.0) return 1.0;
     const double c = clip / (norm + 1e-6);
     return c < 1.0 ? c : 1.0;
+}
+
+bool optim_norm_fits(const struct optim *opt, double grad_norm)
+{
+    const double clipped = clip_coefficient(opt->cfg->optimizer.clip, grad_norm) * grad_norm;
+    return clipped * clipped < FLT_MAX; /* false for NaN, too */
 }
 
 static void update_shards(struct optim *opt, struct adamw_args *args)
@@ -171,22 +167,17 @@ void optim_zero_gradients(struct optim *opt)
     }
 }
 
-void optim_step(struct optim *opt, int64_t step, double lr, double grad_norm)
+void optim_step(struct optim *opt, int64_t update, double lr, double grad_norm)
 {
     const struct config_optimizer *o = &opt->cfg->optimizer;
-    const double scale = clip_coefficient(o->clip, grad_norm);
-    const double clipped = scale * grad_norm;
-    /* Without a clip a finite gradient could still give an infinite second moment. */
-    CHECK(clipped * clipped < FLT_MAX,
-          "step %lld: gradient norm %g, its square does not fit the F32 second moment",
-          (long long)step, clipped);
+    CHECK(optim_norm_fits(opt, grad_norm), "gradient norm %g", grad_norm);
     struct adamw_args args = {.lr = lr,
                               .beta1 = o->beta1,
                               .beta2 = o->beta2,
                               .eps = o->eps,
-                              .correction1 = 1.0 - pow(o->beta1, (double)step),
-                              .correction2 = 1.0 - pow(o->beta2, (double)step),
-                              .grad_scale = scale};
+                              .correction1 = 1.0 - pow(o->beta1, (double)update),
+                              .correction2 = 1.0 - pow(o->beta2, (double)update),
+                              .grad_scale = clip_coefficient(o->clip, grad_norm)};
     update_shards(opt, &args);
     optim_gather_weights(opt);
     optim_zero_gradients(opt);

@@ -41,14 +41,27 @@ void optim_reduce_gradients(struct optim *opt);
  * fixed order, equal on all ranks. Not finite if any element is not. Collective over world. */
 double optim_grad_norm(struct optim *opt);
 
-/* After a norm that is not finite: the rank whose own gradient has the first such tensor (the
- * lowest of them; the shard's owner when only the sum over ranks is not finite) prints it with its
- * step, and the job ends with CODE_INTERNAL; no weight has changed. Collective, never returns. */
-_Noreturn void optim_die_nonfinite(struct optim *opt, int64_t step);
+/* Whether a gradient of this norm may reach the weights: it is finite, and clipped its square fits
+ * the F32 second moment (without a clip a finite gradient could make that infinite). */
+bool optim_norm_fits(const struct optim *opt, double grad_norm);
+
+/* After optim_grad_norm has found a norm that does not fit: the first parameter, in table order,
+ * whose values are to blame, and the rank whose own gradient has them (the lowest of them; the
+ * shard's owner when only the sum over ranks has). Destroys the gradients. Collective; the same
+ * result on all ranks. */
+struct optim_fault {
+    const struct param *param;
+    int rank;
+};
+struct optim_fault optim_find_fault(struct optim *opt, double grad_norm);
+
+/* Instead of a step: the gradients become zero, and nothing else changes. */
+void optim_zero_gradients(struct optim *opt);
 
 /* One AdamW step of the shards with the gradients scaled by min(1, clip / (norm + 1e-6)), then
- * gather w, then zero all gradients. step counts from 1. Collective. */
-void optim_step(struct optim *opt, int64_t step, double lr, double grad_norm);
+ * gather w, then zero all gradients. The norm fits; update: how many steps with this one have been
+ * made (bias correction), from 1. Collective. */
+void optim_step(struct optim *opt, int64_t update, double lr, double grad_norm);
 
 /* Hash of all parameters and their L2 norm: the hash is a sum over elements of a mix of (name,
  * global index, bits of the F32 master), so that equal values give it on any mesh; the norm is

@@ -96,7 +96,7 @@ void console_step(const struct console *c, const struct step_report *r, double l
     put_step(c, "step", r->step);
     put_loss(c, r->loss);
     key(c, "grad_norm");
-    fprintf(c->out, "%.4f  ", r->grad_norm);
+    fprintf(c->out, r->grad_norm < 1e6 ? "%.4f  " : "%.3e  ", r->grad_norm);
     key(c, "lr");
     fprintf(c->out, "%.1e  ", r->lr);
     put_speed(c, (double)r->step_tokens / r->step_s);
@@ -144,8 +144,9 @@ void console_summary(const struct console *c, const struct run_summary *s)
     static const char *const phase[N_TIMES] = {"data", "forward and backward", "communication",
                                                "optimizer", "evaluation"};
     char text[TEXT_NUMBER];
-    fprintf(c->out, "done: %lld steps, %s tokens", (long long)s->n_steps,
-            text_grouped(text, s->n_tokens));
+    fprintf(c->out, "done: %lld steps", (long long)s->n_steps);
+    if (s->n_skipped > 0) fprintf(c->out, " (%lld skipped)", (long long)s->n_skipped);
+    fprintf(c->out, ", %s tokens", text_grouped(text, s->n_tokens));
     fprintf(c->out, ", %s\n", clock_text(text, s->wall_s));
     fprintf(c->out, "  tokens/s   %s, %s\n", text_grouped(text, llround(s->median_tok_s)),
             s->n_steps > 1 ? "median of the steps without the first" : "first step");

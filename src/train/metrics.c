@@ -167,14 +167,18 @@ static json_t *count_rows(const int64_t *count, int rows, int cols)
 
 static json_t *step_object(const struct config *cfg, const struct step_report *r)
 {
-    json_t *o = json_object(), *load = json_array();
+    json_t *o = json_object(), *load = json_array(), *labels = json_array();
+    for (int i = 0; i < r->n_stages; i++)
+        json_array_append_new(labels, json_integer(r->n_label[i]));
     for (int i = 0; i < r->n_moe_layers; i++) json_array_append_new(load, real(r->expert_load[i]));
     set(o, "step", json_integer(r->step));
     set(o, "tokens", json_integer(r->tokens));
+    set(o, "labels", labels);
     set(o, "loss", real(r->loss));
     set(o, "mtp_loss", real(r->mtp_loss));
     set(o, "balance_loss", real(r->balance_loss));
     set(o, "grad_norm", real(r->grad_norm));
+    set(o, "skipped", json_integer(r->skipped));
     set(o, "lr", real(r->lr));
     set(o, "tok_s", real((double)r->step_tokens / r->step_s));
     set(o, "step_s", real(r->step_s));
@@ -200,6 +204,7 @@ static void add_to_summary(struct metrics *mx, const struct step_report *r)
         mx->tok_s[sum->n_steps] = (double)r->step_tokens / r->step_s;
     sum->n_steps++;
     sum->n_tokens += r->step_tokens;
+    sum->n_skipped = r->skipped;
     sum->loss = r->loss;
     for (int i = 0; i < N_TIMES; i++)
         if (i != TIME_EVAL) sum->time_s[i] += r->time_s[i]; /* that comes from metrics_eval */

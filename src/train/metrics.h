@@ -12,10 +12,13 @@ enum phase_time { TIME_DATA, TIME_FORWARD_BACKWARD, TIME_COMM, TIME_OPTIMIZER, T
 
 struct step_report {
     int64_t step, tokens, step_tokens; /* tokens: trained on so far; step_tokens: in this step */
-    double loss;                       /* token-weighted mean over the global batch, nats */
-    double mtp_loss;     /* mean over depths of each depth's own mean; 0 without MTP */
-    double balance_loss; /* alpha sum f P, mean over sequences and MoE layers */
-    double grad_norm, lr;
+    int n_stages;
+    const int64_t *n_label; /* [n_stages] of the main model, of each MTP depth; whole batch */
+    double loss;            /* token-weighted mean over the global batch, nats */
+    double mtp_loss;        /* mean over depths of each depth's own mean; 0 without MTP */
+    double balance_loss;    /* alpha sum f P, mean over sequences and MoE layers */
+    double grad_norm, lr;   /* grad_norm NaN: not known, a loss was not finite */
+    int64_t skipped;        /* steps so far that changed no weight */
     double step_s, compute_s, comm_s; /* of rank 0; comm_s includes waiting */
     int64_t bytes_intra, bytes_inter; /* sent by all ranks in this step */
     int n_moe_layers;                 /* MTP modules included */

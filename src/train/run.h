@@ -32,17 +32,19 @@ struct run {
     struct reader *train_reader, *heldout_reader;
     struct metrics *metrics;
     struct progress progress;
-    double data_s; /* waiting for data in this step */
+    int skipped_in_row; /* steps, up to now */
+    double data_s;      /* waiting for data in this step */
 
-    int max_micro;              /* micro-batches a rank has in one step, at most */
-    int32_t *token, *doc_start; /* [max_micro, B, T + 1] of this step */
-    int64_t *sample;            /* [max_micro, B] */
-    int64_t *wanted;            /* [B] scratch for requests */
-    bool *valid;                /* [B] scratch for evaluation */
-    int64_t *expert_total;      /* [n_moe, E] */
-    double *expert_load;        /* [n_moe] */
-    float *h_bias;              /* [n_moe, E] */
-    double *h_loss;             /* [2 + n_mtp] */
+    int max_micro;                /* micro-batches a rank has in one step, at most */
+    int32_t *token, *doc_start;   /* [max_micro, B, T + 1] of this step */
+    int64_t *sample;              /* [max_micro, B] */
+    int64_t *wanted;              /* [B] scratch for requests */
+    bool *valid;                  /* [B] scratch for evaluation */
+    int64_t *expert_total;        /* [n_moe, E] */
+    double *expert_load;          /* [n_moe] */
+    float *h_bias;                /* [n_moe, E] */
+    double *h_loss;               /* [2 + n_mtp] */
+    int64_t n_label[1 + MAX_MTP]; /* of this step, the whole batch */
 };
 
 /* Everything before the first step. Collective over MPI_COMM_WORLD. cfg outlives the run. */

@@ -202,8 +202,8 @@ void run_init(struct run *run, const struct config *cfg)
     plan_rank(&run->plan, cfg, &run->mesh);
     check_memory(run);
     run_place(run, &run->plan.worst);
-    agree_config(!cfg->debug.nan_step || param_find(&run->params, cfg->debug.nan_param),
-                 "debug.nan_param %s: no such parameter", cfg->debug.nan_param);
+    agree_config(!cfg->debug.bad_grad_step || param_find(&run->params, cfg->debug.bad_grad_param),
+                 "debug.bad_grad_param %s: no such parameter", cfg->debug.bad_grad_param);
     open_data(run);
     measure_peak(run);
     open_metrics(run);

@@ -66,13 +66,14 @@ static void set_loss_scales(struct run *run, int n_micro, int64_t *n_label)
     m->flow.balance_scale = (float)(run->cfg->train.balance_loss_alpha / batch);
 }
 
-/* debug.nan_param: what a fault in one kernel on one rank would look like. */
-static void inject_nan(struct run *run)
+/* debug.bad_grad_step: what a fault in one kernel on one rank would look like. */
+static void inject_bad_gradient(struct run *run)
 {
+    static const float value[] = {[BAD_NAN] = NAN, [BAD_INF] = INFINITY, [BAD_HUGE] = 1e38f};
     const struct config_debug *d = &run->cfg->debug;
-    if (d->nan_step != run->progress.step + 1 || d->nan_rank != run->mesh.rank) return;
-    static const float nan_value = NAN;
-    RUN(run, copy, param_find(&run->params, d->nan_param)->grad, &nan_value, sizeof nan_value);
+    if (d->bad_grad_step != run->progress.step + 1 || d->bad_grad_rank != run->mesh.rank) return;
+    RUN(run, copy, param_find(&run->params, d->bad_grad_param)->grad, &value[d->bad_grad_value],
+        sizeof *value);
 }
 
 static void forward_backward(struct run *run, int n_micro)
@@ -89,6 +90,28 @@ static void forward_backward(struct run *run, int n_micro)
     RUN(run, stream_sync);
 }
 
+/* A step with a number that is not finite changes no weight, moment or bias, on any rank; the data
+ * go on. The rank at fault says so; when train.max_nonfinite_steps in a row were skipped before
+ * it, that ends the run. Collective. */
+static void skip_step(struct run *run, int rank, const char *what)
+{
+    const long long step = (long long)run->progress.step + 1;
+    const int most = run->cfg->train.max_nonfinite_steps;
+    const bool speaks = run->mesh.rank == rank;
+    char why[256];
+    snprintf(why, sizeof why,
+             "step %lld: %s; no weight has changed; %d steps in a row were skipped before it, "
+             "train.max_nonfinite_steps %d",
+             step, what, run->skipped_in_row, most);
+    if (run->skipped_in_row == most) AGREE(MPI_COMM_WORLD, !speaks, CODE_INTERNAL, why);
+    run->progress.skipped++;
+    run->skipped_in_row++;
+    if (speaks)
+        warn_line("step %lld: %s; step skipped, no weight has changed (%d in a row, at most %d)",
+                  step, what, run->skipped_in_row, most);
+    optim_zero_gradients(&run->optim);
+}
+
 /* The first of this rank's sums that is not finite: 0 main loss, k MTP depth k, n_mtp + 1 balance;
  * n_mtp + 2: none. */
 static int first_bad_loss(const struct run *run)
@@ -99,23 +122,23 @@ static int first_bad_loss(const struct run *run)
 }
 
 /* Told before the gradients are looked at: all of them are bad after a bad loss, and a tensor's
- * name would point to the wrong place. Collective, never returns. */
-static _Noreturn void die_bad_loss(const struct run *run, int bad)
+ * name would point to the wrong place. bad: first_bad_loss of this rank. Collective. */
+static void skip_bad_loss(struct run *run, int bad)
 {
-    const int n_mtp = run->model.n_mtp;
-    char why[128], stage[32] = "loss";
+    const int n_mtp = run->model.n_mtp, rank = run->mesh.rank, size = run->mesh.size;
+    double negated = -(bad < n_mtp + 2 ? rank : size); /* minimum is minus the maximum of these */
+    comm_all_reduce_host(&run->comm, AXIS_WORLD, &negated, 1, REDUCE_MAX);
+    CHECK(negated > -size, "the sum of all ranks' losses is not finite, but each of them is");
+    char what[64], stage[32] = "loss";
     if (bad > 0) snprintf(stage, sizeof stage, "loss of MTP depth %d", bad);
     if (bad == n_mtp + 1) snprintf(stage, sizeof stage, "balance loss");
-    snprintf(why, sizeof why,
-             "step %lld: the %s of this rank's tokens is not finite; no weight has changed",
-             (long long)run->progress.step + 1, stage);
-    AGREE(MPI_COMM_WORLD, bad == n_mtp + 2, CODE_INTERNAL, why);
-    DIE(CODE_INTERNAL, "step %lld: the sum of all ranks' losses is not finite",
-        (long long)run->progress.step + 1);
+    snprintf(what, sizeof what, "the %s of this rank's tokens is not finite", stage);
+    skip_step(run, (int)-negated, what);
 }
 
-/* loss_sum of all ranks to means; the balance term was added once on every tp rank. Resets. */
-static void take_losses(struct run *run, const int64_t *n_label, struct step_report *r)
+/* loss_sum of all ranks to means; the balance term was added once on every tp rank. Resets. False:
+ * one is not finite, and the step is skipped. */
+static bool take_losses(struct run *run, const int64_t *n_label, struct step_report *r)
 {
     struct model *m = &run->model;
     const int n = m->n_mtp + 2;
@@ -124,18 +147,22 @@ static void take_losses(struct run *run, const int64_t *n_label, struct step_rep
     RUN(run, stream_sync);
     const int bad = first_bad_loss(run);
     comm_all_reduce_host(&run->comm, AXIS_WORLD, run->h_loss, n, REDUCE_SUM);
-    if (first_bad_loss(run) < n) die_bad_loss(run, bad);
     r->loss = n_label[0] > 0 ? run->h_loss[0] / (double)n_label[0] : 0;
     for (int k = 1; k <= m->n_mtp; k++)
         if (n_label[k] > 0) r->mtp_loss += run->h_loss[k] / (double)n_label[k] / m->n_mtp;
     if (m->n_moe > 0) r->balance_loss = run->h_loss[m->n_mtp + 1] / run->mesh.tp / m->n_moe;
+    if (first_bad_loss(run) == n) return true;
+    skip_bad_loss(run, bad);
+    return false;
 }
 
-static void take_expert_load(struct run *run, struct step_report *r)
+/* The biases move by the step's counts, unless the step was skipped. */
+static void take_expert_load(struct run *run, struct step_report *r, bool skipped)
 {
     struct model *m = &run->model;
     const int64_t n = (int64_t)m->n_moe * m->E;
-    model_update_bias(m, run->expert_total, schedule_router_bias_speed(run->cfg, &run->progress));
+    const double speed = schedule_router_bias_speed(run->cfg, &run->progress);
+    model_update_bias(m, run->expert_total, skipped ? 0 : speed);
     for (int l = 0; l < m->n_moe; l++) {
         int64_t most = 0, sum = 0;
         for (int e = 0; e < m->E; e++) {
@@ -186,30 +213,49 @@ static void take_times(struct run *run, struct step_report *r, double start)
     r->time_s[TIME_FORWARD_BACKWARD] = r->compute_s - r->time_s[TIME_OPTIMIZER];
 }
 
-/* Reduce, look at the numbers before they reach a weight, update. The optimizer's seconds are
- * without its collectives. */
-static void update_weights(struct run *run, struct step_report *r)
+static void skip_bad_gradient(struct run *run, double norm)
 {
-    const int64_t step = run->progress.step + 1;
+    const struct optim_fault fault = optim_find_fault(&run->optim, norm);
+    char what[192];
+    if (isfinite(norm))
+        snprintf(what, sizeof what,
+                 "the gradient of %s is too large for F32 moments without optimizer.clip: norm %g",
+                 fault.param->name, norm);
+    else
+        snprintf(what, sizeof what, "the gradient of %s is not finite", fault.param->name);
+    skip_step(run, fault.rank, what);
+}
+
+/* Reduce, look at the numbers before they reach a weight, update. False: the step is skipped. */
+static bool update_weights(struct run *run, struct step_report *r)
+{
+    const struct progress *at = &run->progress;
     optim_reduce_gradients(&run->optim);
     const double start = clock_s(), comm_before = comm_counts_sum(&run->comm.counts).seconds;
     r->grad_norm = optim_grad_norm(&run->optim);
-    if (!isfinite(r->grad_norm)) optim_die_nonfinite(&run->optim, step);
-    r->lr = schedule_lr(run->cfg, &run->progress);
-    optim_step(&run->optim, step, r->lr, r->grad_norm);
+    const bool fits = optim_norm_fits(&run->optim, r->grad_norm);
+    if (fits)
+        optim_step(&run->optim, at->step + 1 - at->skipped, r->lr, r->grad_norm);
+    else
+        skip_bad_gradient(run, r->grad_norm);
     const double comm_s = comm_counts_sum(&run->comm.counts).seconds - comm_before;
     r->time_s[TIME_OPTIMIZER] = clock_s() - start - comm_s;
+    return fits;
 }
 
 void run_compute(struct run *run, int n_micro, struct step_report *r)
 {
-    int64_t n_label[1 + MAX_MTP] = {0};
-    set_loss_scales(run, n_micro, n_label);
+    memset(run->n_label, 0, sizeof run->n_label);
+    r->n_label = run->n_label;
+    r->n_stages = run->model.n_mtp + 1;
+    r->grad_norm = NAN;
+    r->lr = schedule_lr(run->cfg, &run->progress);
+    set_loss_scales(run, n_micro, run->n_label);
     forward_backward(run, n_micro);
-    inject_nan(run);
-    take_losses(run, n_label, r);
-    update_weights(run, r);
-    take_expert_load(run, r);
+    inject_bad_gradient(run);
+    const bool good = take_losses(run, run->n_label, r) && update_weights(run, r);
+    if (good) run->skipped_in_row = 0;
+    take_expert_load(run, r, !good);
     if (run->cfg->debug.token_hash) r->token_hash = hash_tokens(run, n_micro);
 }
 
@@ -221,12 +267,14 @@ void run_step(struct run *run)
     struct step_report r = {.step_tokens = (int64_t)batch * run->cfg->data.sequence_length};
 
     wait_for_data(run, n_micro);
-    struct progress next = {run->progress.step + 1, run->progress.tokens + r.step_tokens,
-                            run->progress.samples + batch};
+    struct progress next = {.step = run->progress.step + 1,
+                            .tokens = run->progress.tokens + r.step_tokens,
+                            .samples = run->progress.samples + batch};
     if (next.step < run->cfg->train.steps) run_request_step(run, &next);
     run_compute(run, n_micro, &r);
     r.step = next.step;
     r.tokens = next.tokens;
+    r.skipped = next.skipped = run->progress.skipped;
     run->progress = next;
     take_times(run, &r, start);
     metrics_step(run->metrics, &r);
