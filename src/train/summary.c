@@ -2,6 +2,7 @@
 #include "train/run.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static double mib(size_t bytes)
 {
@@ -71,10 +72,42 @@ static void print_steps(const struct run *run)
     printf("steps   %lld of %d sequences = micro-batch %d x %d accumulated x dp %d, %lld tokens\n",
            (long long)c->train.steps, batch, c->train.micro_batch,
            batch / (c->train.micro_batch * dp), dp, (long long)batch * c->data.sequence_length);
+}
+
+/* The name without "model.layers.N.". */
+static const char *kind_of(const struct param *p)
+{
+    const char *kind = p->name;
+    for (int dots = 0; p->layer >= 0 && dots < 3; dots++) kind = strchr(kind, '.') + 1;
+    return kind;
+}
+
+/* Whether row i is the first of its kind, of those that do not decay. */
+static bool is_news(const struct param_table *t, int i)
+{
+    if (t->param[i].decay) return false;
+    for (int j = 0; j < i; j++)
+        if (!t->param[j].decay && !strcmp(kind_of(&t->param[j]), kind_of(&t->param[i])))
+            return false;
+    return true;
+}
+
+/* All tensors decay but those named; selection biases are no tensors of the optimizer. */
+static void print_decay(const struct run *run)
+{
+    const struct param_table *t = &run->params;
+    const char *before = ", all but ";
     int n_decayed = 0;
-    for (int i = 0; i < run->params.n_params; i++) n_decayed += run->params.param[i].decay;
-    printf("decay   %g on %d of %d tensors (%s)\n", c->optimizer.weight_decay, n_decayed,
-           run->params.n_params, c->optimizer.decay_all ? "all" : "matrices; not on norms");
+    for (int i = 0; i < t->n_params; i++) n_decayed += t->param[i].decay;
+    printf("decay   %g on %d of %d tensors", run->cfg->optimizer.weight_decay, n_decayed,
+           t->n_params);
+    for (int i = 0; i < t->n_params; i++) {
+        if (!is_news(t, i)) continue;
+        const char *kind = kind_of(&t->param[i]);
+        printf("%s%.*s", before, (int)(strlen(kind) - strlen(".weight")), kind);
+        before = ", ";
+    }
+    printf("\n");
 }
 
 void run_print_summary(const struct run *run)
@@ -85,6 +118,7 @@ void run_print_summary(const struct run *run)
     print_memory(run);
     print_data(run);
     print_steps(run);
+    print_decay(run);
     fflush(stdout);
 }
 
