@@ -1,4 +1,4 @@
-/* t_model_rope_scale.c - rotary frequencies and the softmax scale of the published models. */
+/* t_n20_yarn_scale.c - rotary frequencies and the softmax scale of the published models. */
 // TEST ranks=1 timeout=10
 /*
  * Expected numbers follow from the formulas in Hugging Face's yarn rope with rope dimension 64,

@@ -1,6 +1,6 @@
 /* After ten steps every copy of a value is the same bits on all ranks that hold it: replicated
  * tensors everywhere, tensors split over tp on all dp ranks, experts on all edp ranks, selection
- * biases everywhere. */
+ * biases everywhere. And they are the right ones: the losses are those without tp. */
 // TEST ranks=4 timeout=60
 #include "tests/run_rig.h"
 
@@ -35,25 +35,30 @@ static void check_experts_differ(const struct run *run)
             EXPECT(all[a] != all[b], "experts %d and %d are the same", a, b);
 }
 
-/* Who holds the same part of a tensor; said here again, so that a wrong table shows. */
-static enum axis copies_along(enum param_group group)
+/* Who holds the same part of a tensor; not from its group, so that a wrong group shows. */
+static enum axis copies_along(const struct param *p)
 {
-    if (group == GROUP_TP_SPLIT) return AXIS_DP;
-    return group == GROUP_EXPERT ? AXIS_EDP : AXIS_WORLD;
+    if (p->n == p->n_all) return AXIS_WORLD; /* the router, norms, ... */
+    return strstr(p->name, ".mlp.experts.") ? AXIS_EDP : AXIS_DP;
 }
 
-static void check_mesh(const char *overrides)
+static void train(struct run_rig *rig, const char *name, const char *overrides)
 {
-    static struct run_rig rig;
     char all[256];
     snprintf(all, sizeof all, "train.steps=%d train.router_bias_speed=0.01 %s", STEPS, overrides);
-    run_rig_init(&rig, "run", all);
-    for (int s = 0; s < STEPS; s++) run_rig_step(&rig);
+    run_rig_init(rig, name, all);
+    for (int s = 0; s < STEPS; s++) run_rig_step(rig);
+}
+
+static void check_mesh(const char *name, const char *overrides)
+{
+    static struct run_rig rig;
+    train(&rig, name, overrides);
     const struct run *run = &rig.run;
     for (int i = 0; i < run->params.n_params; i++) {
         const struct param *p = &run->params.param[i];
-        check_equal(&run->mesh.axis[copies_along(p->group)], p->w,
-                    (size_t)p->n * dtype_bytes(p->dtype), p->name);
+        check_equal(&run->mesh.axis[copies_along(p)], p->w, (size_t)p->n * dtype_bytes(p->dtype),
+                    p->name);
     }
     const struct model *m = &run->model;
     check_equal(&run->mesh.axis[AXIS_WORLD], m->bias,
@@ -64,10 +69,14 @@ static void check_mesh(const char *overrides)
 
 int main(int argc, char **argv)
 {
+    static struct run_rig rig;
     MPI_Init(&argc, &argv);
     run_rig_data();
-    check_mesh("topology.tp=2 topology.ep=2");
-    check_mesh("topology.tp=2 topology.ep=4 train.compute_dtype=bf16");
-    check_mesh("topology.ep=2 optimizer.moments_dtype=bf16");
+    train(&rig, "tp1", "");
+    run_rig_free(&rig);
+    check_mesh("tp2", "topology.tp=2 topology.ep=2");
+    run_rig_compare("tp1", "tp2", "1e-5");
+    check_mesh("bf16", "topology.tp=2 topology.ep=4 train.compute_dtype=bf16");
+    check_mesh("moments", "topology.ep=2 optimizer.moments_dtype=bf16");
     return test_end();
 }
