@@ -77,22 +77,15 @@ static void check_uniform(struct stream *s)
     }
 }
 
-/* 64 ranks' counts, one surplus in 40,841: integers see it, BF16 sums (spacing 256) do not. */
+/* Steps by the sign of the surplus, however small (t_n10_exact_counts.c has sums of counts). */
 static void check_bias(struct stream *s)
 {
-    enum { E = 4, RANKS = 64 };
+    enum { E = 4 };
     const float speed = 0.001f;
-    int64_t total[E] = {0}, count[E];
+    const int64_t total[E] = {40840, 40841, 40841, 40841};
+    int64_t count[E];
     float bias[E] = {0}, centred[E] = {0}, level[E] = {0};
 
-    for (int r = 0; r < RANKS; r++) {
-        for (int e = 0; e < E; e++) count[e] = 608 + (r * 37 + e * 11) % 69; /* 608 .. 676 */
-        if (r == RANKS - 1)
-            for (int e = 0; e < E; e++) count[e] = (e == 0 ? 40840 : 40841) - total[e];
-        backend_cpu.count_add(s, total, count, E);
-    }
-    EXPECT(total[0] == 40840 && total[3] == 40841, "totals %ld %ld", (long)total[0],
-           (long)total[3]);
     backend_cpu.bias_update(s, bias, total, E, speed, false);
     backend_cpu.bias_update(s, centred, total, E, speed, true);
     EXPECT(bias[0] == speed, "first expert moved by %g", (double)bias[0]);
