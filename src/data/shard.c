@@ -311,6 +311,40 @@ static uint32_t largest_id(const void *ids, uint32_t id_bytes, int64_t n)
     return max;
 }
 
+/* Whether id is among ids; likewise. */
+static bool has_id(const void *ids, uint32_t id_bytes, int64_t n, uint32_t id)
+{
+    bool found = false;
+    if (id_bytes == 2) {
+        const uint16_t *p = ids;
+        for (int64_t i = 0; i < n; i++) found |= p[i] == id;
+        return found;
+    }
+    const uint32_t *p = ids;
+    for (int64_t i = 0; i < n; i++) found |= p[i] == id;
+    return found;
+}
+
+/* Padding would be trained on and steer the router. A tokenizer whose padding is its
+ * end-of-document or begin id has text there. */
+static int check_padding(const struct shard *shard, int64_t frame, uint64_t offset, const void *ids,
+                         struct shard_fault *fault)
+{
+    const struct shard_header *h = &shard->header;
+    const int64_t n = shard_frame_tokens(shard, frame);
+    const uint32_t pad = (uint32_t)h->pad_id;
+    int64_t i = 0;
+
+    if (h->pad_id < 0 || h->pad_id == h->eod_id || h->pad_id == h->bos_id) return 0;
+    if (!has_id(ids, h->id_bytes, n, pad)) return 0;
+    while (shard_id(ids, h->id_bytes, i) != pad) i++;
+    return shard_fault_set(fault, CODE_DATA,
+                           "%s: token %ld (in frame %ld at byte %lu) is %u, the tokenizer's "
+                           "padding id, expected no padding: samples are cut from one stream",
+                           shard->path, (long)(frame * SHARD_FRAME_TOKENS + i), (long)frame,
+                           (unsigned long)offset, pad);
+}
+
 static int check_ids(const struct shard *shard, int64_t frame, uint64_t offset, const void *ids,
                      struct shard_fault *fault)
 {
@@ -318,7 +352,8 @@ static int check_ids(const struct shard *shard, int64_t frame, uint64_t offset, 
     const int64_t n = shard_frame_tokens(shard, frame);
     int64_t i = 0;
 
-    if (largest_id(ids, h->id_bytes, n) <= h->max_id) return 0;
+    if (largest_id(ids, h->id_bytes, n) <= h->max_id)
+        return check_padding(shard, frame, offset, ids, fault);
     while (shard_id(ids, h->id_bytes, i) <= h->max_id) i++;
     return shard_fault_set(
         fault, CODE_DATA,
