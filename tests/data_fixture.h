@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <xxhash.h>
 
 enum { FIXTURE_VOCAB = 512, FIXTURE_T = 32 };
 
@@ -56,7 +57,7 @@ static inline uint32_t fixture_id(int64_t i)
 static inline struct dataset *fixture_open(const char *path, int T)
 {
     const struct path_list paths = {1, {path}};
-    return dataset_open(&paths, "train", T, FIXTURE_VOCAB, NULL);
+    return dataset_open(&paths, "train", T, FIXTURE_VOCAB, false, NULL);
 }
 
 /* Runs body(arg) in a child process. Returns its exit code; text gets what it wrote to stderr. */
@@ -117,4 +118,20 @@ static inline void fixture_patch(const char *path, int64_t at, const void *bytes
     const int fd = open(path, O_WRONLY);
     EXPECT(fd >= 0 && pwrite(fd, bytes, n, at) == (ssize_t)n, "cannot patch %s", path);
     close(fd);
+}
+
+/* Another number of tokens, largest id, ... in the header, with its hash right again. */
+static inline struct shard_header fixture_header(const char *path)
+{
+    struct shard shard = {0};
+    struct shard_fault fault;
+    EXPECT(shard_try_open(&shard, path, &fault) == 0, "%s", fault.why);
+    const struct shard_header h = shard.header;
+    shard_close(&shard);
+    return h;
+}
+static inline void fixture_set_header(const char *path, struct shard_header h)
+{
+    h.header_hash = XXH64(&h, sizeof h - sizeof h.header_hash, 0);
+    fixture_patch(path, 0, &h, sizeof h);
 }

@@ -70,11 +70,11 @@ int main(int argc, char **argv)
         return CODE_USAGE;
     }
     const struct path_list train_path = {1, {argv[1]}}, heldout_path = {1, {argv[2]}};
-    struct dataset *train = dataset_open(&train_path, "train", 1, MAX_VOCAB, NULL);
+    struct dataset *train = dataset_open(&train_path, "train", 1, MAX_VOCAB, false, NULL);
     const uint64_t V = train->shard[0].header.vocab_size;
     CHECK_CODE(CODE_DATA, V <= MAX_VOCAB, "%s: vocabulary %lu, at most %d", argv[1],
                (unsigned long)V, MAX_VOCAB);
-    struct dataset *heldout = dataset_open(&heldout_path, "heldout", 1, (int)V, NULL);
+    struct dataset *heldout = dataset_open(&heldout_path, "heldout", 1, (int)V, false, NULL);
 
     struct table t = {.V = (int)V};
     t.pair = mem_alloc(V * V * sizeof *t.pair, "pairs");

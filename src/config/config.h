@@ -45,8 +45,10 @@ struct config_topology {
     int ranks_per_node; /* 0: ask MPI which ranks share memory */
 };
 
+enum on_bad_shard { ON_BAD_SHARD_STOP, ON_BAD_SHARD_SKIP };
 struct config_data {
     struct path_list train, heldout; /* shard files or directories */
+    enum on_bad_shard on_bad_shard;  /* a shard that is broken when the run starts */
     int sequence_length;
     bool document_mask; /* attention and labels stay inside a document */
     bool shuffle;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 static const char *const backends[] = {"auto", "cpu", "cuda", NULL};
+static const char *const on_bad_shards[] = {"stop", "skip", NULL};
 static const char *const scorings[] = {"sigmoid", "softmax", NULL};
 static const char *const topk_methods[] = {"noaux_tc", "greedy", "group_limited_greedy", NULL};
 static const char *const rope_types[] = {"default", "yarn", NULL};
@@ -76,6 +77,8 @@ const struct key config_keys[] = {
 
     PATHS("data.train", data.train, NULL, "token shards, or directories of shards, to train on"),
     PATHS("data.heldout", data.heldout, "[]", "token shards that are only evaluated"),
+    CHOICE("data.on_bad_shard", data.on_bad_shard, on_bad_shards, "stop",
+           "a truncated, altered or empty shard at the start: stop, or leave it out and say so"),
     INT("data.sequence_length", data.sequence_length, 2, 1 << 24, "4096", "tokens a sequence"),
     BOOL("data.document_mask", data.document_mask, "false",
          "attention and labels stay inside a document"),

@@ -18,12 +18,14 @@ struct dataset;
  * Open every shard of paths (files, or directories whose *.tok.zst are taken, hidden files not).
  * Checks header, size, table, dtype and largest id against vocab_size, that no file comes twice,
  * that one tokenizer made them all, and that there is at least one sample. Faults are fatal with
- * CODE_NO_INPUT or CODE_DATA and name file and offset. Collective over MPI_COMM_WORLD when mesh is
- * not NULL: every rank compares its fingerprint with rank 0's; the message names both. what:
- * "train" or "heldout", borrowed. Free with dataset_close.
+ * CODE_NO_INPUT or CODE_DATA and name file and offset. skip_bad: a shard whose file is truncated,
+ * altered (header, index, seek table) or empty on any rank is left out on all ranks instead, one
+ * rank prints a line, and the dataset is that of the other shards. Collective over MPI_COMM_WORLD
+ * when mesh is not NULL: every rank compares its fingerprint with rank 0's; the message names both.
+ * what: "train" or "heldout", borrowed. Free with dataset_close.
  */
 struct dataset *dataset_open(const struct path_list *paths, const char *what, int sequence_length,
-                             int vocab_size, const struct mesh *mesh);
+                             int vocab_size, bool skip_bad, const struct mesh *mesh);
 void dataset_close(struct dataset *ds);
 int64_t dataset_samples(const struct dataset *ds); /* samples an epoch: (tokens - 1) / T */
 int64_t dataset_tokens(const struct dataset *ds);

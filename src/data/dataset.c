@@ -10,6 +10,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -107,27 +108,25 @@ static int check_twice(const struct dataset *ds, int i, struct stat *seen,
     return 0;
 }
 
-static int try_add_shard(struct dataset *ds, int i, const char *path, int vocab_size,
-                         bool check_index, struct shard_fault *fault)
+/* An open shard must fit the model and the shards before it. */
+static int try_add_shard(struct dataset *ds, int i, int vocab_size, struct shard_fault *fault)
 {
     struct shard *shard = &ds->shard[i];
-
-    if (shard_try_open(shard, path, fault) != 0) return -1;
     const struct shard_header *h = &shard->header;
+
     shard->vocab = (uint64_t)vocab_size;
     if (h->max_id >= shard->vocab)
         return shard_fault_set(
             fault, CODE_DATA,
             "%s: largest id %u (header, byte %zu), vocabulary %d (model.vocab_size): ids must be "
             "below it; the shard was made with tokenizer \"%s\", vocabulary %lu",
-            path, h->max_id, offsetof(struct shard_header, max_id), vocab_size, h->tokenizer,
+            shard->path, h->max_id, offsetof(struct shard_header, max_id), vocab_size, h->tokenizer,
             (unsigned long)h->vocab_size);
     if (i > 0 && h->tokenizer_hash != ds->shard[0].header.tokenizer_hash)
         return shard_fault_set(
-            fault, CODE_DATA, "%s: tokenizer \"%s\" (0x%016lx), but %s has \"%s\" (0x%016lx)", path,
-            h->tokenizer, (unsigned long)h->tokenizer_hash, ds->shard[0].path,
+            fault, CODE_DATA, "%s: tokenizer \"%s\" (0x%016lx), but %s has \"%s\" (0x%016lx)",
+            shard->path, h->tokenizer, (unsigned long)h->tokenizer_hash, ds->shard[0].path,
             ds->shard[0].header.tokenizer, (unsigned long)ds->shard[0].header.tokenizer_hash);
-    if (check_index && shard_try_check_index(shard, fault) != 0) return -1;
     ds->fingerprint = shard_fingerprint(h, ds->fingerprint);
     ds->n_documents += (int64_t)h->n_documents;
     ds->n_tokens += (int64_t)h->n_tokens;
@@ -165,21 +164,38 @@ static struct dataset *allocate(const struct names *names)
     return ds;
 }
 
-/* checker of n_checkers: which shards' indexes this rank reads in full. */
-static int try_fill(struct dataset *ds, int vocab_size, int checker, int n_checkers,
-                    struct shard_fault *fault)
+/* Opens every shard and reads the whole index of every n-th, n being the number of ranks. With why
+ * [n_shards], which takes a copy of its message, a broken shard is not yet a fault. */
+static int try_open_shards(struct dataset *ds, const struct mesh *mesh, char **why,
+                           struct shard_fault *fault)
 {
-    struct stat *seen = calloc((size_t)ds->n_shards, sizeof *seen);
+    const int rank = mesh ? mesh->rank : 0, size = mesh ? mesh->size : 1;
+
+    raise_open_files();
+    for (int i = 0; i < ds->n_shards; i++) {
+        struct shard *shard = &ds->shard[i];
+        if (shard_try_open(shard, shard->path, fault) == 0 &&
+            (i % size != rank || shard_try_check_index(shard, fault) == 0))
+            continue;
+        if (!why || fault->code != CODE_DATA) return -1;
+        why[i] = strdup(fault->why);
+        CHECK(why[i], "no memory for a message");
+    }
+    return 0;
+}
+
+static int try_fill(struct dataset *ds, int vocab_size, struct shard_fault *fault)
+{
+    struct stat *seen = calloc((size_t)ds->n_shards + 1, sizeof *seen);
     int bad = 0;
 
     CHECK(seen, "no memory for %d shards", ds->n_shards);
-    raise_open_files();
     for (int i = 0; i < ds->n_shards && !bad; i++)
-        bad = try_add_shard(ds, i, ds->shard[i].path, vocab_size, i % n_checkers == checker,
-                            fault) != 0 ||
-              check_twice(ds, i, seen, fault) != 0;
+        bad = try_add_shard(ds, i, vocab_size, fault) != 0 || check_twice(ds, i, seen, fault) != 0;
     free(seen);
     if (bad) return -1;
+    if (ds->n_shards == 0)
+        return shard_fault_set(fault, CODE_DATA, "no shard is left: all of them are broken");
     ds->n_samples = (ds->n_tokens - 1) / ds->T;
     if (ds->n_samples >= 1) return 0;
     return shard_fault_set(fault, CODE_DATA,
@@ -187,6 +203,19 @@ static int try_fill(struct dataset *ds, int vocab_size, int checker, int n_check
                            "(data.sequence_length + 1)",
                            (long)ds->n_tokens, ds->n_shards, ds->n_shards > 1 ? "s" : "",
                            ds->shard[0].path, ds->T + 1);
+}
+
+/* The lowest rank with a fault says it and the job ends. Collective when mesh is not NULL. */
+static void agree(const struct mesh *mesh, const char *what, bool ok,
+                  const struct shard_fault *fault)
+{
+    char why[sizeof fault->why + 64];
+
+    snprintf(why, sizeof why, "%s data: %s", what, fault->why);
+    if (mesh)
+        AGREE(MPI_COMM_WORLD, ok, fault->code, why);
+    else if (!ok)
+        DIE(fault->code, "%s", why);
 }
 
 static void compare_over_ranks(const struct dataset *ds, const struct mesh *mesh)
@@ -208,30 +237,66 @@ static void compare_over_ranks(const struct dataset *ds, const struct mesh *mesh
     AGREE(MPI_COMM_WORLD, ok, fault.code, fault.why);
 }
 
+/* Shards can only be named by their place in the list when all ranks have as many. */
+static void compare_counts(const struct dataset *ds, const struct mesh *mesh)
+{
+    struct shard_fault fault = {0};
+    int n = ds->n_shards;
+
+    MPI_CHECK(MPI_Bcast(&n, 1, MPI_INT, 0, MPI_COMM_WORLD));
+    if (n != ds->n_shards)
+        shard_fault_set(&fault, CODE_DATA,
+                        "ranks see different shards: %d on rank %d, %d on rank 0", ds->n_shards,
+                        mesh->rank, n);
+    agree(mesh, ds->what, n == ds->n_shards, &fault);
+}
+
+/* A shard that is broken on any rank is left out on all of them; the lowest rank that found it so
+ * says it. Frees the messages. */
+static void leave_out_broken(struct dataset *ds, char **why, const struct mesh *mesh)
+{
+    const int n = ds->n_shards, rank = mesh ? mesh->rank : 0;
+    int *speaker = malloc((size_t)n * sizeof *speaker);
+
+    CHECK(speaker, "no memory for %d shards", n);
+    for (int i = 0; i < n; i++) speaker[i] = why[i] ? rank : INT_MAX;
+    if (mesh) {
+        compare_counts(ds, mesh);
+        MPI_CHECK(MPI_Allreduce(MPI_IN_PLACE, speaker, n, MPI_INT, MPI_MIN, MPI_COMM_WORLD));
+    }
+    ds->n_shards = 0;
+    for (int i = 0; i < n; i++) {
+        if (speaker[i] == rank)
+            fprintf(stderr, "warning %s data, rank %d: %s; left out (data.on_bad_shard skip)\n",
+                    ds->what, rank, why[i]);
+        if (speaker[i] == INT_MAX)
+            ds->shard[ds->n_shards++] = ds->shard[i];
+        else
+            shard_close(&ds->shard[i]);
+        free(why[i]);
+    }
+    free(speaker);
+    free(why);
+}
+
 struct dataset *dataset_open(const struct path_list *paths, const char *what, int sequence_length,
-                             int vocab_size, const struct mesh *mesh)
+                             int vocab_size, bool skip_bad, const struct mesh *mesh)
 {
     struct shard_fault fault = {0};
     struct names names = {0};
-    struct dataset *ds = NULL;
 
     CHECK(sequence_length >= 1 && vocab_size >= 1, "sequence length %d, vocabulary %d",
           sequence_length, vocab_size);
-    bool ok = try_list(&names, paths, &fault) == 0;
-    if (ok) {
-        ds = allocate(&names);
-        ds->what = what;
-        ds->T = sequence_length;
-        ok = try_fill(ds, vocab_size, mesh ? mesh->rank : 0, mesh ? mesh->size : 1, &fault) == 0;
-    }
+    agree(mesh, what, try_list(&names, paths, &fault) == 0, &fault);
+    struct dataset *ds = allocate(&names);
     names_free(&names);
-
-    char why[sizeof fault.why + 64];
-    snprintf(why, sizeof why, "%s data: %s", what, fault.why);
-    if (mesh)
-        AGREE(MPI_COMM_WORLD, ok, fault.code, why);
-    else if (!ok)
-        DIE(fault.code, "%s", why);
+    ds->what = what;
+    ds->T = sequence_length;
+    char **why = skip_bad ? calloc((size_t)ds->n_shards, sizeof *why) : NULL;
+    CHECK(!skip_bad || why, "no memory for %d shards", ds->n_shards);
+    agree(mesh, what, try_open_shards(ds, mesh, why, &fault) == 0, &fault);
+    if (why) leave_out_broken(ds, why, mesh);
+    agree(mesh, what, try_fill(ds, vocab_size, &fault) == 0, &fault);
     if (mesh) compare_over_ranks(ds, mesh);
     return ds;
 }

@@ -136,7 +136,8 @@ static void open_data(struct run *run)
 {
     const struct config *cfg = run->cfg;
     const int T = cfg->data.sequence_length, V = cfg->model.vocab_size;
-    run->train_data = dataset_open(&cfg->data.train, "train", T, V, &run->mesh);
+    const bool skip_bad = cfg->data.on_bad_shard == ON_BAD_SHARD_SKIP;
+    run->train_data = dataset_open(&cfg->data.train, "train", T, V, skip_bad, &run->mesh);
     if (cfg->data.max_epochs > 0) {
         const int64_t have = dataset_samples(run->train_data) * cfg->data.max_epochs;
         const int64_t want = samples_wanted(cfg);
@@ -147,7 +148,7 @@ static void open_data(struct run *run)
     run->train_reader = reader_init(run->train_data, (uint64_t)cfg->run.seed, cfg->data.shuffle,
                                     cfg->train.micro_batch, 2 * run->max_micro);
     if (cfg->data.heldout.n == 0) return;
-    run->heldout_data = dataset_open(&cfg->data.heldout, "heldout", T, V, &run->mesh);
+    run->heldout_data = dataset_open(&cfg->data.heldout, "heldout", T, V, skip_bad, &run->mesh);
     run->heldout_reader = reader_init(run->heldout_data, 0, false, cfg->train.micro_batch, 2);
 }
 

@@ -17,7 +17,7 @@ static int rank_main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &mesh.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &mesh.size);
     const struct path_list paths = {1, {argv[mesh.rank < 2 ? 1 : 2]}};
-    struct dataset *ds = dataset_open(&paths, "train", T, FIXTURE_VOCAB, &mesh);
+    struct dataset *ds = dataset_open(&paths, "train", T, FIXTURE_VOCAB, false, &mesh);
     if (mesh.rank == 3) fprintf(stderr, "agreed on 0x%016lx\n", (long)dataset_fingerprint(ds));
     dataset_close(ds);
     MPI_Finalize();
@@ -43,7 +43,7 @@ static uint64_t print_of(const char *path)
     return print;
 }
 
-/* The exit code, and that text has a line with all the words. */
+/* The exit code, that the words were said, and that a fault takes one line. */
 static void expect_end(const char *other, int code, const char *word, const char *second)
 {
     char text[2048];
@@ -53,6 +53,9 @@ static void expect_end(const char *other, int code, const char *word, const char
 
     EXPECT(got == code, "%s: exit code %d, expected %d; said: %s", other, got, code, text);
     EXPECT(strstr(text, word) && strstr(text, second), "'%s' and '%s' not in: %s", word, second,
+           text);
+    const char *fatal = strstr(text, "fatal");
+    EXPECT(!fatal == !code && !(fatal && strstr(fatal + 1, "fatal")), "%s: not one line: %s", other,
            text);
     EXPECT(took_s < 9, "%s: took %.1f s", other, took_s); /* start-up under load included */
 }

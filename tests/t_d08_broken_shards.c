@@ -1,5 +1,6 @@
-/* Shards that are cut, altered, empty, or missing stop the run at once with
- * the right exit code and one line that names file, place, found and expected. */
+/* Shards that are cut, altered, empty, unreadable or missing stop the run at once, before anything
+ * of them is used, with the right exit code and one line that names file, place, found and
+ * expected. */
 // TEST ranks=1 timeout=30
 #include "data_fixture.h"
 
@@ -59,12 +60,32 @@ static void check_cut_and_altered(void)
     fixture_expect(fixture_open_it, fixture_path("e.tok.zst"), CODE_DATA, "not a token shard\0");
 }
 
+/* A right header that promises 1000 tokens in front of 900. */
+static void check_claims(void)
+{
+    const char *path = fixture_shard("claim.tok.zst", FIXTURE_VOCAB, fixture_id, 0, 900, NULL, 0);
+    struct shard_header h = fixture_header(path);
+    h.n_tokens = 1000;
+    fixture_set_header(path, h);
+    fixture_expect(fixture_open_it, path, CODE_DATA,
+                   "claim.tok.zst: bytes of ids in the seek table\0is 1800\0expected 2000\0");
+}
+
+static void open_as_nobody(const char *path)
+{
+    if (geteuid() == 0 && seteuid(65534) != 0) _exit(1); /* root may read everything */
+    fixture_open_it(path);
+}
+
 static void check_missing(void)
 {
     mkdir(fixture_path("empty"), 0755);
     fixture_expect(fixture_open_it, fixture_path("none.tok.zst"), CODE_NO_INPUT,
                    "none.tok.zst\0No such\0");
     fixture_expect(fixture_open_it, fixture_path("empty"), CODE_NO_INPUT, "no *.tok.zst\0");
+    EXPECT(chmod(make("secret.tok.zst"), 0) == 0, "chmod");
+    fixture_expect(open_as_nobody, fixture_path("secret.tok.zst"), CODE_NO_INPUT,
+                   "secret.tok.zst\0Permission denied\0");
     mkdir(fixture_path("empty/d.tok.zst"), 0755);
     fixture_expect(fixture_open_it, fixture_path("empty"), CODE_NO_INPUT, "not a regular file\0");
     fixture_expect(fixture_read_it,
@@ -88,6 +109,7 @@ static void check_short_and_twice(void)
 int main(void)
 {
     check_cut_and_altered();
+    check_claims();
     check_missing();
     check_short_and_twice();
     return test_end();
