@@ -46,7 +46,8 @@ expect 0 '' configs/models/deepseek-v3-671b.yaml --json
 for pair in '"params_total": 671026404352' '"params_active": 37552282624' \
     '"params_active_no_input_embedding": 36625603584' \
     '"params_active_no_embeddings": 35698924544' '"router_bias": 14848' \
-    '"mtp_params": 11610067968' '"exact": 260649' '"megatron": 259992' '"torchtitan": 285286'; do
+    '"mtp_params": 11610067968' '"released_total": 684489845504' \
+    '"exact": 260649' '"megatron": 259992' '"torchtitan": 285286'; do
     grep -q "$pair" "$tmp/out" || fail "not in the JSON object: $pair"
 done
 

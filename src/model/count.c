@@ -119,6 +119,9 @@ void model_count(struct model_counts *counts, const struct config *cfg)
         counts->router_bias = n_moe * m->n_routed_experts;
         counts->mtp_router_bias = (int64_t)m->num_nextn_predict_layers * m->n_routed_experts;
     }
+    const int64_t copies = counts->part[PART_EMBEDDING] + counts->part[PART_HEAD];
+    counts->released = counts->params_total + counts->router_bias + counts->mtp_params +
+                       counts->mtp_router_bias + m->num_nextn_predict_layers * copies;
     count_flop(counts, cfg, &table);
     param_table_free(&table);
     mesh_free(&mesh);
@@ -148,6 +151,8 @@ void model_counts_print(const struct model_counts *c, FILE *out)
     fputs("MTP modules, without the shared embedding and head\n", out);
     print_count(out, "parameters", c->mtp_params);
     print_count(out, "selection-bias values (not trained)", c->mtp_router_bias);
+    fputs("released checkpoint, with the MTP modules' copies of embedding and head\n", out);
+    print_count(out, "values", c->released);
     fprintf(out, "GFLOP a token at %d tokens a sequence, forward and backward, with MTP\n",
             c->sequence_length);
     print_gflop(out, "exact (causal)", c->flop_exact);
@@ -161,13 +166,13 @@ void model_counts_print_json(const struct model_counts *c, FILE *out)
     for (int part = 0; part < N_PARTS; part++)
         json_object_set_new(parts, part_names[part], json_integer(c->part[part]));
     json_t *object = json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:i, s:{s:f, s:f, s:f}}", "params_total",
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:i, s:{s:f, s:f, s:f}}", "params_total",
         c->params_total, "params_active", c->params_active, "params_active_no_input_embedding",
         c->params_active_no_input_embedding, "params_active_no_embeddings",
         c->params_active_no_embeddings, "router_bias", c->router_bias, "mtp_params", c->mtp_params,
-        "mtp_router_bias", c->mtp_router_bias, "params_by_part", parts, "sequence_length",
-        c->sequence_length, "flop_per_token", "exact", c->flop_exact, "megatron", c->flop_megatron,
-        "torchtitan", c->flop_torchtitan);
+        "mtp_router_bias", c->mtp_router_bias, "released_total", c->released, "params_by_part",
+        parts, "sequence_length", c->sequence_length, "flop_per_token", "exact", c->flop_exact,
+        "megatron", c->flop_megatron, "torchtitan", c->flop_torchtitan);
     CHECK(object, "Jansson: no memory for the counts");
     CHECK(!json_dumpf(object, out, JSON_INDENT(2)), "Jansson: cannot write the counts");
     fputc('\n', out);

@@ -16,6 +16,8 @@ struct model_counts {
     int64_t router_bias; /* selection-bias values of the main model; not parameters */
     int64_t mtp_params;  /* all MTP modules, without the shared embedding and head */
     int64_t mtp_router_bias;
+    int64_t released; /* values in a released checkpoint: all of these, and each MTP module's own
+                         copy of embedding and head */
     /* FLOP a token, forward + backward, at data.sequence_length, with the MTP modules. */
     int sequence_length;
     double flop_exact;      /* causal attention counted as (T + 1) / 2 keys a query */

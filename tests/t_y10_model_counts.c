@@ -74,13 +74,29 @@ static void check_released(void)
     count(&c, "deepseek-v3-671b", NULL);
     check_same("671b", "with biases", c.params_total + c.router_bias, 671026419200);
     check_same("671b", "MTP layer", c.mtp_params + c.mtp_router_bias, 11610068224);
-    check_same("671b", "released tensors",
-               c.params_total + c.router_bias + c.mtp_params + c.mtp_router_bias +
-                   2 * c.part[PART_EMBEDDING],
-               684489845504);
+    check_same("671b", "released tensors", c.released, 684489845504);
     check_same("671b", "routed experts", c.part[PART_ROUTED_EXPERTS], 653908770816);
     check_same("671b", "attention", c.part[PART_ATTENTION], 11413547008);
     check_same("671b", "norms", c.part[PART_NORM], 881664);
+}
+
+/* What `dsv3 check` prints of the ready file. */
+static void check_printed(void)
+{
+    static const char *const lines[] = {
+        "  total                                       671,026,404,352\n",
+        "  selection-bias values (not trained)                  14,848\n",
+        "  without the input embedding                  36,625,603,584\n",
+        "  parameters                                   11,610,067,968\n",
+        "  selection-bias values (not trained)                     256\n",
+        "  values                                      684,489,845,504\n"};
+    static char text[1 << 16];
+    FILE *out = popen("$DSV3_BUILD/dsv3 check configs/models/deepseek-v3-671b.yaml", "r");
+    EXPECT(out, "cannot start dsv3");
+    if (out) text[fread(text, 1, sizeof text - 1, out)] = '\0';
+    EXPECT(out && pclose(out) == 0, "dsv3 check fails");
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        EXPECT(strstr(text, lines[i]), "not printed: %s", lines[i]);
 }
 
 static void check_flop(const struct expected_flop *e)
@@ -105,5 +121,6 @@ int main(void)
     for (size_t i = 0; i < sizeof expected_flop / sizeof *expected_flop; i++)
         check_flop(&expected_flop[i]);
     check_released();
+    check_printed();
     return test_end();
 }
