@@ -32,11 +32,11 @@ static char *read_config(int rank, int size, int argc, char **argv)
     if (rank == 0) {
         struct config cfg;
         struct err_list errs = {0};
-        const bool ok = config_try_load(&cfg, argv[0], argc - 1, argv + 1, &errs) == 0 &&
-                        config_try_check_ranks(&cfg, size, &errs) == 0;
-        if (ok)
+        config_try_load(&cfg, argv[0], argc - 1, argv + 1, &errs);
+        config_try_check_ranks(&cfg, size, &errs);
+        if (errs.n == 0)
             text = config_to_text(&cfg);
-        else if (errs.text)
+        else
             fputs(errs.text, stderr);
         config_free(&cfg);
         err_free(&errs);
