@@ -213,9 +213,9 @@ struct backend {
     void (*bias_update)(struct stream *s, float *bias, const int64_t *count, int E, float speed,
                         bool centred);
 
-    /* --- moving rows. sort_by_expert: a stable counting sort of expert [M] (M = N * K ids below
-     * E): order [M] i32 = index into expert of the j-th row in sorted order, place [M] i32 its
-     * inverse, count [E] i64 (overwritten). --- */
+    /* --- moving rows. sort_by_expert: a stable counting sort of expert [M] (M = N * K ids): order
+     * [M] i32 = index into expert of the j-th row in sorted order, place [M] i32 its inverse, count
+     * [E] i64 (overwritten). No id means "no expert": one outside 0 .. E - 1 ends the run. --- */
     void (*sort_by_expert)(struct stream *s, int32_t *order, int32_t *place, int64_t *count,
                            const int32_t *expert, int64_t M, int E);
     /* total[e] += count[e] */

@@ -19,8 +19,7 @@ struct run_rig {
 };
 void run_rig_init(struct run_rig *rig, const char *name, const char *overrides);
 
-/* One step of training. After it no activation or scratch memory may be in use, and from then on
- * nothing may be allocated. Collective. */
+/* One step of training; from then on nothing may be allocated. Collective. */
 void run_rig_step(struct run_rig *rig);
 
 /* Nothing may be left allocated. */
@@ -40,7 +39,7 @@ void run_rig_compare(const char *name, const char *other, const char *tolerance)
 struct run_rig_mesh {
     int ranks, tp, ep;
 };
-static const struct run_rig_mesh run_rig_meshes[] = {{1, 1, 1}, {4, 1, 1}, {4, 1, 2},
-                                                     {4, 1, 4}, {4, 2, 1}, {4, 2, 2},
-                                                     {4, 2, 4}, {4, 4, 1}, {4, 4, 4}};
+static const struct run_rig_mesh run_rig_meshes[] = {{1, 1, 1}, {2, 2, 2}, {4, 1, 1}, {4, 1, 2},
+                                                     {4, 1, 4}, {4, 2, 1}, {4, 2, 2}, {4, 2, 4},
+                                                     {4, 4, 1}, {4, 4, 4}};
 enum { RUN_RIG_N_MESHES = sizeof run_rig_meshes / sizeof *run_rig_meshes };

@@ -12,8 +12,4 @@ for dtype in f32 bf16; do
     hash=$(grep -h -i 'hash' "$tmp/$dtype-a.out") || fail "no parameter hash printed"
     [ "$hash" = "$(grep -h -i 'hash' "$tmp/$dtype-b.out")" ] || fail "parameter hashes differ"
 done
-
-# Poisoned memory changes nothing: nothing is read before it is written.
-must_train clean 4 topology.tp=2 topology.ep=4 debug.poison_memory=false train.eval_every=5
-same f32-a clean 0
 echo ok

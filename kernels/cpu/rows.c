@@ -6,12 +6,27 @@
  */
 #include "kernels/cpu/block.h"
 
+#include "base/err.h"
+
+/* A wrong id would count beyond the array. */
+static void check_ids(const int32_t *expert, int64_t M, int E)
+{
+    int64_t n_bad = 0, first = 0;
+#pragma omp simd reduction(+ : n_bad)
+    for (int64_t i = 0; i < M; i++) n_bad += (uint32_t)expert[i] >= (uint32_t)E;
+    if (n_bad == 0) return;
+    while ((uint32_t)expert[first] < (uint32_t)E) first++;
+    DIE(CODE_INTERNAL, "row %lld: expert id %d, expected 0 .. %d", (long long)first, expert[first],
+        E - 1);
+}
+
 /* One thread: M is a few ten thousand, a scatter that needs no second copy of the counts. */
 void cpu_sort_by_expert(struct stream *s, int32_t *order, int32_t *place, int64_t *count,
                         const int32_t *expert, int64_t M, int E)
 {
     int64_t begin = 0;
     (void)s;
+    check_ids(expert, M, E);
     memset(count, 0, (size_t)E * sizeof *count);
     for (int64_t i = 0; i < M; i++) count[expert[i]]++;
     for (int e = 0; e < E; e++) { /* count becomes the next free place of each expert */

@@ -259,6 +259,15 @@ void run_compute(struct run *run, int n_micro, struct step_report *r)
     if (run->cfg->debug.token_hash) r->token_hash = hash_tokens(run, n_micro);
 }
 
+/* What one step keeps, the next one lacks: memory that runs out after days. */
+static void check_given_back(const struct run *run)
+{
+    const struct arena *arenas[] = {&run->model.stack, &run->model.scratch, &run->staging};
+    for (size_t i = 0; i < sizeof arenas / sizeof *arenas; i++)
+        CHECK(arenas[i]->used == 0, "step %lld: %zu bytes of %s memory are still in use",
+              (long long)run->progress.step, arenas[i]->used, arenas[i]->name);
+}
+
 void run_step(struct run *run)
 {
     const double start = clock_s();
@@ -276,6 +285,7 @@ void run_step(struct run *run)
     r.tokens = next.tokens;
     r.skipped = next.skipped = run->progress.skipped;
     run->progress = next;
+    check_given_back(run);
     take_times(run, &r, start);
     metrics_step(run->metrics, &r);
 }

@@ -1,7 +1,7 @@
 /* Every token goes to exactly K experts, once, in every MoE layer (the MTP module's too): summed
  * over experts, and in rows at the experts of all ranks, whatever the mesh. Forced balanced
  * routing is exactly even. */
-// TEST ranks=1,4 timeout=60
+// TEST ranks=1,2,4 timeout=60
 #include "tests/run_rig.h"
 
 static int64_t sum_over_ranks(int64_t x)
