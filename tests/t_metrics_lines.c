@@ -35,8 +35,10 @@ static void check_lines(struct config *cfg)
         "{\"version\":\"1.2.3\",\"config_hash\":\"0000000000000abc\",\"mesh\":{\"dp\":4,\"tp\":2,"
         "\"ep\":8,\"edp\":1,\"ranks\":8,\"nodes\":2},\"fingerprints\":{\"train\":"
         "\"0000000000000def\",\"heldout\":null},\"params\":{\"total\":33014016,\"active\":"
-        "28098816},\"flop_per_token\":0.5}\n%s}\n{\"step\":3,\"eval_loss\":2.5,"
-        "\"eval_tokens\":65536}\n{\"param_hash\":\"0000000000005eed\",\"param_l2\":0.75}\n",
+        "28098816},\"flop_per_token\":0.5,\"peak_flops\":1000000000.0,\"peak_source\":"
+        "\"measured F32 products\"}\n%s}\n{\"step\":3,\"eval_loss\":2.5,"
+        "\"eval_tokens\":65536,\"eval_s\":1.5}\n{\"param_hash\":\"0000000000005eed\",\"param_l2\":"
+        "0.75}\n",
         step_text);
     const char *got = read_all(cfg->run.dir);
     EXPECT(!strcmp(got, want), "\n%s\nexpected\n%s", got, want);

@@ -125,6 +125,8 @@ static json_t *identity_object(const struct mesh *mesh, const struct run_identit
     set(object, "fingerprints", data);
     set(object, "params", params);
     set(object, "flop_per_token", real(id->flop_per_token));
+    set(object, "peak_flops", id->peak_flops > 0 ? real(id->peak_flops) : json_null());
+    set(object, "peak_source", json_string(id->peak_source));
     return object;
 }
 
@@ -233,6 +235,7 @@ void metrics_eval(struct metrics *mx, int64_t step, double eval_loss, int64_t ev
     set(o, "step", json_integer(step));
     set(o, "eval_loss", real(eval_loss));
     set(o, "eval_tokens", json_integer(eval_tokens));
+    set(o, "eval_s", real(seconds));
     write_line(mx, o);
     mx->sum.eval_loss = eval_loss;
     mx->sum.time_s[TIME_EVAL] += seconds;

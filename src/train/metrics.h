@@ -36,7 +36,7 @@ struct run_identity {
     int64_t params_total, params_active;
     double flop_per_token;   /* exact causal, forward + backward, for the share of peak */
     double peak_flops;       /* all ranks together, measured; 0: unknown */
-    const char *peak_source; /* e.g. "measured F32 products, 2 ranks x 1 thread" */
+    const char *peak_source; /* e.g. "measured F32 products, 2 ranks x 1 threads" */
 };
 
 struct metrics;

@@ -26,7 +26,8 @@ struct run {
     struct optim optim;
     struct model model;
     struct model_counts counts;
-    double peak_flops; /* of all ranks */
+    double peak_flops;    /* of all ranks; 0: unknown */
+    char peak_source[80]; /* what it is the peak of: how, dtype, ranks and threads */
 
     struct dataset *train_data, *heldout_data; /* heldout_data NULL: none */
     struct reader *train_reader, *heldout_reader;

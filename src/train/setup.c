@@ -161,14 +161,13 @@ static void measure_peak(struct run *run)
     run->peak_flops = run->be->measure_peak(run->stream, run->cfg->train.compute_dtype);
     if (turns > 1) run->peak_flops /= turns;
     comm_all_reduce_host(&run->comm, AXIS_WORLD, &run->peak_flops, 1, REDUCE_SUM);
+    snprintf(
+        run->peak_source, sizeof run->peak_source, "measured %s products, %d ranks x %d threads",
+        run->cfg->train.compute_dtype == DTYPE_BF16 ? "BF16" : "F32", run->mesh.size, run->threads);
 }
 
 static void open_metrics(struct run *run)
 {
-    static char source[80]; /* the report borrows it for the whole run */
-    snprintf(source, sizeof source, "measured %s products, %d ranks x %d threads",
-             run->cfg->train.compute_dtype == DTYPE_BF16 ? "BF16" : "F32", run->mesh.size,
-             run->threads);
     const struct run_identity id = {
         .version = DSV3_VERSION,
         .config_hash = config_hash(run->cfg),
@@ -178,7 +177,7 @@ static void open_metrics(struct run *run)
         .params_active = run->counts.params_active,
         .flop_per_token = run->counts.flop_exact,
         .peak_flops = run->peak_flops,
-        .peak_source = source};
+        .peak_source = run->peak_source};
     run->metrics = metrics_open(run->cfg, &run->mesh, &id);
 }
 

@@ -27,8 +27,10 @@ static void print_mesh(const struct run *run)
            "backend %s, %s\n",
            m->size, run->threads, m->n_nodes, m->dp, m->tp, m->edp, m->ep, run->be->name,
            dtype_name(run->cfg->train.compute_dtype));
-    printf("peak    %.1f GFLOP/s of all ranks, measured %s products\n", run->peak_flops * 1e-9,
-           dtype_name(run->cfg->train.compute_dtype));
+    if (run->peak_flops > 0)
+        printf("peak    %.1f GFLOP/s (%s)\n", run->peak_flops * 1e-9, run->peak_source);
+    else
+        printf("peak    unknown: speed is told without a share of it\n");
     if (run->cfg->run.threads > run->threads)
         printf("warning run.threads %d lowered to %d: %d ranks share %d cores\n",
                run->cfg->run.threads, run->threads, m->core_sharers, mesh_cores());
