@@ -124,8 +124,8 @@ struct backend {
     /* *sum (F64, backend memory) = sum of x[i]^2 in F64, in a fixed order. A NaN or Inf in x makes
      * *sum not finite. */
     void (*sum_squares)(struct stream *s, double *sum, const float *x, int64_t n);
-    /* *sum (F64) += sum of x[i], in a fixed order. */
-    void (*sum_add)(struct stream *s, double *sum, const float *x, int64_t n);
+    /* *sum (F64) += sum of x[i], in a fixed order; *n_bad (I64) += how many are NaN or infinite. */
+    void (*sum_add)(struct stream *s, double *sum, int64_t *n_bad, const float *x, int64_t n);
 
     /* --- dense and grouped products. y_dt: F32 or dt --- */
     void (*linear_fwd)(struct stream *s, void *y, enum dtype y_dt, const void *x, const void *w,

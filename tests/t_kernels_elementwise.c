@@ -42,8 +42,10 @@ static void run_sums(struct stream *s, void *out, const void *p)
     const struct args *c = p;
     double *sum = out;
     backend_cpu.sum_squares(s, sum, c->a, c->n);
+    int64_t n_bad = 4;
     sum[1] = 2.5;
-    backend_cpu.sum_add(s, sum + 1, c->a, c->n);
+    backend_cpu.sum_add(s, sum + 1, &n_bad, c->a, c->n);
+    sum[2] = (double)n_bad;
 }
 
 /* Every element exactly: one F32 operation, one rounding. */
@@ -74,7 +76,7 @@ static void check_sums(int64_t n)
 {
     float *x = new_values(DTYPE_F32, n, "x", 2);
     const struct args args = {.n = n, .a = x};
-    double *got = run_repeatably("sums", run_sums, &args, 2 * sizeof *got);
+    double *got = run_repeatably("sums", run_sums, &args, 3 * sizeof *got);
     float *scaled = run_repeatably("scale", run_scale, &args, (size_t)n * sizeof *scaled);
     double squares = 0, sum = 2.5;
 
@@ -86,14 +88,15 @@ static void check_sums(int64_t n)
     /* F64 sums of 1e5 terms in another order */
     EXPECT(fabs(got[0] - squares) <= 1e-12 * squares, "squares %.17g, not %.17g", got[0], squares);
     EXPECT(fabs(got[1] - sum) <= 1e-9, "sum %.17g, not %.17g", got[1], sum);
+    EXPECT(got[2] == 4, "%g values are not finite, of none and 4 before", got[2]);
     for (int64_t at = 0; at<n; at += n> 1 ? n - 1 : 1) {
         const float bad[] = {NAN, INFINITY, -INFINITY};
         for (int i = 0; i < 3; i++) {
             const float kept = x[at];
             x[at] = bad[i];
-            double *sums = run_repeatably("sums", run_sums, &args, 2 * sizeof *sums);
-            EXPECT(!isfinite(sums[0]), "%g at %ld of %ld is lost", (double)bad[i], (long)at,
-                   (long)n);
+            double *sums = run_repeatably("sums", run_sums, &args, 3 * sizeof *sums);
+            EXPECT(!isfinite(sums[0]) && !isfinite(sums[1]) && sums[2] == 5,
+                   "%g at %ld of %ld is lost", (double)bad[i], (long)at, (long)n);
             free(sums);
             x[at] = kept;
         }

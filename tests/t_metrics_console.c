@@ -37,6 +37,14 @@ static void check_steps(void)
     console_step(&c, &r, 41.2);
     expect(&c, "step:  10/250  loss: 2.31234  grad_norm: 0.5123  lr: 2.0e-03  tps: 4,712  "
                "gflops: 117.8 (33.5% of peak)  load: 1.25  eta: 0:41\n");
+    r.loss = NAN;
+    r.bad = (struct bad_losses){.n = 3, .rank = 1};
+    c = console(25e6, 352e9);
+    console_step(&c, &r, 41.2);
+    expect(&c, "step:  10/250  loss: nan  not finite: 3, first on rank 1  grad_norm: 0.5123  "
+               "lr: 2.0e-03  tps: 4,712  gflops: 117.8 (33.5% of peak)  load: 1.25  eta: 0:41\n");
+    r.loss = 2.31234;
+    r.bad.n = 0;
     r.n_moe_layers = 0; /* a dense model; the machine's peak unknown: no share of it */
     r.step_s = 1e-5;
     c = console(1e6, 0.0);
@@ -57,7 +65,8 @@ static void check_steps(void)
 static void check_eval_and_summary(void)
 {
     struct console c = console(25e6, 352e9);
-    console_eval(&c, 50, 2.10234, 65536, 1.234);
+    console_eval(
+        &c, &(struct eval_report){.step = 50, .tokens = 65536, .loss = 2.10234, .seconds = 1.234});
     expect(&c, "eval:  50/250  loss: 2.10234  tokens: 65,536  time: 1.23 s\n");
 
     struct run_summary s = {.n_steps = 250,

@@ -8,7 +8,8 @@
 static const char *const step_text =
     "{\"step\":3,\"tokens\":6144,\"labels\":[2048,2044],\"loss\":0.10000000000000001,\"mtp_loss\":"
     "2.0,"
-    "\"balance_loss\":0.0001,\"grad_norm\":null,\"skipped\":1,\"lr\":0.002,\"tok_s\":4096.0,"
+    "\"balance_loss\":0.0001,\"bad_losses\":0,\"grad_norm\":null,\"skipped\":1,\"lr\":0.002,\"tok_"
+    "s\":4096.0,"
     "\"step_s\":0.5,\"compute_s\":0.25,\"comm_s\":0.125,\"bytes_intra\":1000000007,"
     "\"bytes_inter\":9007199254740992,\"expert_load\":[1.25,0.33333333333333331],"
     "\"dropped\":0,\"bias_min\":-0.001,\"bias_max\":0.001";
@@ -37,7 +38,8 @@ static void check_lines(struct config *cfg)
         "\"0000000000000def\",\"heldout\":null},\"params\":{\"total\":33014016,\"active\":"
         "28098816},\"flop_per_token\":0.5,\"peak_flops\":1000000000.0,\"peak_source\":"
         "\"measured F32 products\"}\n%s}\n{\"step\":3,\"eval_loss\":2.5,"
-        "\"eval_tokens\":65536,\"eval_s\":1.5}\n{\"param_hash\":\"0000000000005eed\",\"param_l2\":"
+        "\"bad_losses\":0,\"eval_tokens\":65536,\"eval_s\":1.5}\n{\"param_hash\":"
+        "\"0000000000005eed\",\"param_l2\":"
         "0.75}\n",
         step_text);
     const char *got = read_all(cfg->run.dir);

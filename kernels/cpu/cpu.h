@@ -81,7 +81,7 @@ void cpu_copy_rows(struct stream *s, void *dst, int64_t dst_stride, const void *
                    int64_t src_stride, enum dtype dt, int64_t rows, int cols);
 void cpu_scale(struct stream *s, float *x, float factor, int64_t n);
 void cpu_sum_squares(struct stream *s, double *sum, const float *x, int64_t n);
-void cpu_sum_add(struct stream *s, double *sum, const float *x, int64_t n);
+void cpu_sum_add(struct stream *s, double *sum, int64_t *n_bad, const float *x, int64_t n);
 
 void cpu_linear_fwd(struct stream *s, void *y, enum dtype y_dt, const void *x, const void *w,
                     enum dtype dt, const struct linear_shape *shape);

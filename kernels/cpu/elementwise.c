@@ -7,6 +7,9 @@
 
 #include "base/err.h"
 
+#include <float.h>
+#include <math.h>
+
 void cpu_cast(struct stream *s, void *dst, enum dtype dst_dt, const void *src, enum dtype src_dt,
               int64_t n)
 {
@@ -105,7 +108,11 @@ void cpu_sum_squares(struct stream *s, double *sum, const float *x, int64_t n)
     *sum = sum_in_parts(s, part_sum_squares, x, n);
 }
 
-void cpu_sum_add(struct stream *s, double *sum, const float *x, int64_t n)
+void cpu_sum_add(struct stream *s, double *sum, int64_t *n_bad, const float *x, int64_t n)
 {
+    int64_t n_finite = 0;
+#pragma omp simd reduction(+ : n_finite)
+    for (int64_t i = 0; i < n; i++) n_finite += fabsf(x[i]) <= FLT_MAX;
     *sum += sum_in_parts(s, part_sum, x, n);
+    *n_bad += n - n_finite;
 }

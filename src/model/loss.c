@@ -74,5 +74,5 @@ void loss_head(struct model *m, struct flow *f, int k)
         if (f->train) chunk_bwd(m, &c, elem(s->dn, m->dt, at * m->D), dlogits);
         arena_pop(&m->scratch, mark);
     }
-    RUN(m, sum_add, m->loss_sum + k, f->token_loss[k], f->N);
+    RUN(m, sum_add, m->loss_sum + k, m->n_bad_loss, f->token_loss[k], f->N);
 }

@@ -96,6 +96,7 @@ static void take_state(struct model *m)
     m->bias = arena_push(s, (size_t)m->n_moe * (size_t)m->E * sizeof(float));
     m->expert_count = arena_push(s, (size_t)m->n_moe * (size_t)m->E * sizeof(int64_t));
     m->loss_sum = arena_push(s, (size_t)(m->n_mtp + 2) * sizeof(double));
+    m->n_bad_loss = arena_push(s, sizeof *m->n_bad_loss);
     f->doc_buffer = arena_push(s, ids);
     for (int k = 0; k <= m->n_mtp; k++) {
         f->label[k] = arena_push(s, ids);
@@ -141,6 +142,7 @@ static void fill_state(struct model *m)
     m->be->zero(m->stream, m->bias, n_moe_values * sizeof(float));
     m->be->zero(m->stream, m->expert_count, n_moe_values * sizeof(int64_t));
     m->be->zero(m->stream, m->loss_sum, (size_t)(m->n_mtp + 2) * sizeof(double));
+    m->be->zero(m->stream, m->n_bad_loss, sizeof *m->n_bad_loss);
     m->be->stream_sync(m->stream);
     mem_free(table);
 }

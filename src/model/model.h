@@ -161,6 +161,7 @@ struct model {
     float *bias;              /* [n_moe, E] selection bias */
     int64_t *expert_count;    /* [n_moe, E] tokens of this step so far, this rank's */
     double *loss_sum;         /* [1 + n_mtp] sums of token losses; then one: the balance loss */
+    int64_t *n_bad_loss;      /* token losses that are not finite, of all stages */
     int32_t *h_label;         /* host scratch for labels */
     struct exchange expected; /* plan pass: M, send_rows and recv_rows of every layer; owned */
 };
@@ -197,8 +198,8 @@ void model_load(struct model *m, const int32_t *token, const int32_t *doc_start,
 void model_count_labels(const struct model *m, const int32_t *token, const int32_t *doc_start,
                         const bool *valid, int64_t *n_label);
 
-/* Forward of the loaded micro-batch; adds to loss_sum and, when train, expert_count and the balance
- * loss, and leaves what backward needs on the stack. Collective over tp and ep. */
+/* Forward of the loaded micro-batch; adds to loss_sum, n_bad_loss and, when train, expert_count and
+ * the balance loss, and leaves what backward needs on the stack. Collective over tp and ep. */
 void model_forward(struct model *m, bool train);
 
 /* Backward of the last model_forward(train); adds to all gradients and empties the stack. */

@@ -58,10 +58,14 @@ static void put_step(const struct console *c, const char *name, int64_t step)
     fprintf(c->out, "%*lld/%lld  ", width, (long long)step, (long long)c->n_steps);
 }
 
-static void put_loss(const struct console *c, double loss)
+/* The mean over all tokens: not a number when one loss is none, and then it says how many. */
+static void put_loss(const struct console *c, double loss, const struct bad_losses *bad)
 {
     key(c, "loss");
     fprintf(c->out, c->colour ? COLOUR_LOSS "%.5f" COLOUR_OFF "  " : "%.5f  ", loss);
+    if (bad->n == 0) return;
+    key(c, "not finite");
+    fprintf(c->out, "%lld, first on rank %d  ", (long long)bad->n, bad->rank);
 }
 
 /* The largest max / mean over the MoE layers; 0 without such layers. */
@@ -94,7 +98,7 @@ void console_step(const struct console *c, const struct step_report *r, double l
 {
     char text[TEXT_NUMBER];
     put_step(c, "step", r->step);
-    put_loss(c, r->loss);
+    put_loss(c, r->loss, &r->bad);
     key(c, "grad_norm");
     fprintf(c->out, r->grad_norm < 1e6 ? "%.4f  " : "%.3e  ", r->grad_norm);
     key(c, "lr");
@@ -113,16 +117,15 @@ void console_step(const struct console *c, const struct step_report *r, double l
     fflush(c->out);
 }
 
-void console_eval(const struct console *c, int64_t step, double eval_loss, int64_t eval_tokens,
-                  double seconds)
+void console_eval(const struct console *c, const struct eval_report *r)
 {
     char text[TEXT_NUMBER];
-    put_step(c, "eval", step);
-    put_loss(c, eval_loss);
+    put_step(c, "eval", r->step);
+    put_loss(c, r->loss, &r->bad);
     key(c, "tokens");
-    fprintf(c->out, "%s  ", text_grouped(text, eval_tokens));
+    fprintf(c->out, "%s  ", text_grouped(text, r->tokens));
     key(c, "time");
-    fprintf(c->out, "%.2f s\n", seconds);
+    fprintf(c->out, "%.2f s\n", r->seconds);
     fflush(c->out);
 }
 

@@ -32,6 +32,5 @@ bool console_wants_colour(FILE *out);
 /* left_s: seconds to the end of the run; below 0: not known yet, the line is marked as that of the
  * first step. */
 void console_step(const struct console *c, const struct step_report *r, double left_s);
-void console_eval(const struct console *c, int64_t step, double eval_loss, int64_t eval_tokens,
-                  double seconds);
+void console_eval(const struct console *c, const struct eval_report *r);
 void console_summary(const struct console *c, const struct run_summary *s);

@@ -40,7 +40,11 @@ void run_eval(struct run *run)
     run->be->stream_sync(run->stream);
     sums[1] /= run->mesh.tp; /* every tp rank counted the whole micro-batch */
     comm_all_reduce_host(&run->comm, AXIS_WORLD, sums, 2, REDUCE_SUM);
+    const struct eval_report report = {.step = run->progress.step,
+                                       .tokens = (int64_t)(sums[1] + 0.5),
+                                       .loss = sums[1] > 0 ? sums[0] / sums[1] : 0,
+                                       .bad = run_take_bad_losses(run),
+                                       .seconds = clock_s() - start};
     comm_take_count(&run->comm); /* not part of any step */
-    metrics_eval(run->metrics, run->progress.step, sums[1] > 0 ? sums[0] / sums[1] : 0,
-                 (int64_t)(sums[1] + 0.5), clock_s() - start);
+    metrics_eval(run->metrics, &report);
 }

@@ -167,6 +167,12 @@ static json_t *count_rows(const int64_t *count, int rows, int cols)
     return all;
 }
 
+static void set_bad_losses(json_t *object, const struct bad_losses *bad)
+{
+    set(object, "bad_losses", json_integer(bad->n));
+    if (bad->n > 0) set(object, "bad_rank", json_integer(bad->rank));
+}
+
 static json_t *step_object(const struct config *cfg, const struct step_report *r)
 {
     json_t *o = json_object(), *load = json_array(), *labels = json_array();
@@ -179,6 +185,7 @@ static json_t *step_object(const struct config *cfg, const struct step_report *r
     set(o, "loss", real(r->loss));
     set(o, "mtp_loss", real(r->mtp_loss));
     set(o, "balance_loss", real(r->balance_loss));
+    set_bad_losses(o, &r->bad);
     set(o, "grad_norm", real(r->grad_norm));
     set(o, "skipped", json_integer(r->skipped));
     set(o, "lr", real(r->lr));
@@ -227,19 +234,19 @@ void metrics_step(struct metrics *mx, const struct step_report *r)
     console_step(&mx->console, r, n_timed > 0 ? each * (double)(n_steps - r->step) : -1.0);
 }
 
-void metrics_eval(struct metrics *mx, int64_t step, double eval_loss, int64_t eval_tokens,
-                  double seconds)
+void metrics_eval(struct metrics *mx, const struct eval_report *r)
 {
     if (!mx->writes) return;
     json_t *o = json_object();
-    set(o, "step", json_integer(step));
-    set(o, "eval_loss", real(eval_loss));
-    set(o, "eval_tokens", json_integer(eval_tokens));
-    set(o, "eval_s", real(seconds));
+    set(o, "step", json_integer(r->step));
+    set(o, "eval_loss", real(r->loss));
+    set_bad_losses(o, &r->bad);
+    set(o, "eval_tokens", json_integer(r->tokens));
+    set(o, "eval_s", real(r->seconds));
     write_line(mx, o);
-    mx->sum.eval_loss = eval_loss;
-    mx->sum.time_s[TIME_EVAL] += seconds;
-    console_eval(&mx->console, step, eval_loss, eval_tokens, seconds);
+    mx->sum.eval_loss = r->loss;
+    mx->sum.time_s[TIME_EVAL] += r->seconds;
+    console_eval(&mx->console, r);
 }
 
 void metrics_param_hash(struct metrics *mx, uint64_t hash, double l2)

@@ -10,6 +10,12 @@
 
 enum phase_time { TIME_DATA, TIME_FORWARD_BACKWARD, TIME_COMM, TIME_OPTIMIZER, TIME_EVAL, N_TIMES };
 
+/* Token losses, of the main model and of MTP modules, that are not finite. */
+struct bad_losses {
+    int64_t n; /* of all ranks */
+    int rank;  /* the first that has one; when n > 0 */
+};
+
 struct step_report {
     int64_t step, tokens, step_tokens; /* tokens: trained on so far; step_tokens: in this step */
     int n_stages;
@@ -17,8 +23,9 @@ struct step_report {
     double loss;            /* token-weighted mean over the global batch, nats */
     double mtp_loss;        /* mean over depths of each depth's own mean; 0 without MTP */
     double balance_loss;    /* alpha sum f P, mean over sequences and MoE layers */
-    double grad_norm, lr;   /* grad_norm NaN: not known, a loss was not finite */
-    int64_t skipped;        /* steps so far that changed no weight */
+    struct bad_losses bad;
+    double grad_norm, lr;             /* grad_norm NaN: not known, a loss was not finite */
+    int64_t skipped;                  /* steps so far that changed no weight */
     double step_s, compute_s, comm_s; /* of rank 0; comm_s includes waiting */
     int64_t bytes_intra, bytes_inter; /* sent by all ranks in this step */
     int n_moe_layers;                 /* MTP modules included */
@@ -28,6 +35,13 @@ struct step_report {
     double bias_min, bias_max;
     uint64_t token_hash;    /* debug.token_hash */
     double time_s[N_TIMES]; /* of rank 0, this step; TIME_EVAL comes from metrics_eval instead */
+};
+
+struct eval_report {
+    int64_t step, tokens; /* tokens: with a label */
+    double loss;          /* mean over them, nats */
+    struct bad_losses bad;
+    double seconds;
 };
 
 struct run_identity {
@@ -50,8 +64,7 @@ struct metrics *metrics_open(const struct config *cfg, const struct mesh *mesh,
 /* JSON line, and a console line with the time left every train.log_every steps and at the first and
  * last step. The first step is marked as an outlier: it does not enter the median. */
 void metrics_step(struct metrics *mx, const struct step_report *r);
-void metrics_eval(struct metrics *mx, int64_t step, double eval_loss, int64_t eval_tokens,
-                  double seconds);
+void metrics_eval(struct metrics *mx, const struct eval_report *r);
 
 /* debug.param_hash */
 void metrics_param_hash(struct metrics *mx, uint64_t hash, double l2);

@@ -81,6 +81,9 @@ void run_compute(struct run *run, int n_micro, struct step_report *report);
 /* Ask the reader for the micro-batches of the step that starts at progress `at`. */
 void run_request_step(struct run *run, const struct progress *at);
 
+/* How many token losses since the last call were not finite, and where. Collective. */
+struct bad_losses run_take_bad_losses(struct run *run);
+
 /* Loss over the held-out set (train.eval_sequences of it), reported through metrics. */
 void run_eval(struct run *run);
 

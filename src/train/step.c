@@ -136,6 +136,21 @@ static void skip_bad_loss(struct run *run, int bad)
     skip_step(run, (int)-negated, what);
 }
 
+struct bad_losses run_take_bad_losses(struct run *run)
+{
+    struct model *m = &run->model;
+    int64_t mine = 0;
+    RUN(run, copy, &mine, m->n_bad_loss, sizeof mine);
+    RUN(run, zero, m->n_bad_loss, sizeof mine);
+    RUN(run, stream_sync);
+    double all = (double)mine, negated = -run->mesh.rank;
+    comm_all_reduce_host(&run->comm, AXIS_WORLD, &all, 1, REDUCE_SUM);
+    if (all == 0) return (struct bad_losses){0};
+    if (mine == 0) negated = -run->mesh.size; /* the minimum is minus the maximum of these */
+    comm_all_reduce_host(&run->comm, AXIS_WORLD, &negated, 1, REDUCE_MAX);
+    return (struct bad_losses){(int64_t)all, (int)-negated};
+}
+
 /* loss_sum of all ranks to means; the balance term was added once on every tp rank. Resets. False:
  * one is not finite, and the step is skipped. */
 static bool take_losses(struct run *run, const int64_t *n_label, struct step_report *r)
@@ -146,6 +161,7 @@ static bool take_losses(struct run *run, const int64_t *n_label, struct step_rep
     RUN(run, zero, m->loss_sum, (size_t)n * sizeof(double));
     RUN(run, stream_sync);
     const int bad = first_bad_loss(run);
+    r->bad = run_take_bad_losses(run);
     comm_all_reduce_host(&run->comm, AXIS_WORLD, run->h_loss, n, REDUCE_SUM);
     r->loss = n_label[0] > 0 ? run->h_loss[0] / (double)n_label[0] : 0;
     for (int k = 1; k <= m->n_mtp; k++)
