@@ -12,7 +12,7 @@ GOALS  := $(or $(MAKECMDGOALS),all)
 
 WARN   := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes \
           $(if $(filter 1,$(WERROR)),-Werror)
-LIBS   := -lyaml -lzstd -ljansson -lxxhash -ldnnl -lm -lpthread
+LIBS   := -lyaml -lzstd -ljansson -lxxhash -lm -lpthread
 
 # What the machine has. Found once, kept in BUILD/probe; a missing library ends here with its name.
 ifneq ($(filter-out help clean demo,$(GOALS)),)

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 . scripts/env.sh
 
 needed='build-essential libopenmpi-dev openmpi-bin libyaml-dev libzstd-dev zstd libjansson-dev
-libxxhash-dev libdnnl-dev libhdf5-dev perl'
+libxxhash-dev libhdf5-dev perl'
 wanted='bible-kjv bible-kjv-text' # the demo's text; a sample lies in data/ for those who lack it
 
 # The packages among "$@" that are not installed.

@@ -75,8 +75,6 @@ need zstd libzstd-dev zstd -lzstd '#include <zstd.h>' %s 'ZSTD_versionString()'
 need Jansson libjansson-dev jansson -ljansson '#include <jansson.h>' %s \
     '(json_decref(json_object()), JANSSON_VERSION)'
 need xxHash libxxhash-dev xxhash -lxxhash '#include <xxhash.h>' %u 'XXH_versionNumber()'
-need oneDNN libdnnl-dev dnnl -ldnnl '#include <dnnl.h>' '%d.%d.%d' \
-    'dnnl_version()->major, dnnl_version()->minor, dnnl_version()->patch'
 
 # HDF5 is read by the tests only: recorded reference values. Debian keeps its serial build apart.
 hdf5=no

@@ -1,10 +1,8 @@
 /*
- * linear.c - time of the dense products, beside the library's own product on the same matrices.
+ * linear.c - time of the dense products.
  * usage: linear [threads]
  */
 #include "bench.h"
-
-#include <oneapi/dnnl/dnnl.h>
 
 /* Layers of the demo, small and wide models for some tokens, and square ones. */
 static const struct linear_shape shapes[] = {
@@ -33,17 +31,6 @@ static void run_linear(void *job)
     if (j->op == BWD_W) be->linear_bwd_w(j->b->s, j->dw, j->y, j->x, j->dt, &j->shape);
 }
 
-/* The library's own, F32: y = x w^T, x = y w, dw += y^T x. */
-static void run_library(void *job)
-{
-    struct job *j = job;
-    const int64_t N = j->shape.N, in = j->shape.in, out = j->shape.out;
-    if (j->op == FWD) dnnl_sgemm('N', 'T', N, out, in, 1.0f, j->x, in, j->w, in, 0.0f, j->y, out);
-    if (j->op == BWD_X) dnnl_sgemm('N', 'N', N, in, out, 1.0f, j->y, out, j->w, in, 0.0f, j->x, in);
-    if (j->op == BWD_W)
-        dnnl_sgemm('T', 'N', out, in, N, 1.0f, j->y, out, j->x, in, 1.0f, j->dw, in);
-}
-
 /* Relative error of a few elements of y = x w^T. */
 static double forward_error(struct job *j)
 {
@@ -66,7 +53,7 @@ static void bench_shape(struct bench *b, const struct linear_shape *shape, enum 
 {
     const int64_t N = shape->N, in = shape->in, out = shape->out;
     struct job j = {.b = b, .shape = *shape, .dt = dt};
-    char text[64], remark[64] = "";
+    char text[64];
     snprintf(text, sizeof text, "N=%ld in=%ld out=%ld", (long)N, (long)in, (long)out);
     j.x = bench_random(b, dt, N * in, 1);
     j.y = bench_random(b, dt, N * out, 2);
@@ -80,10 +67,7 @@ static void bench_shape(struct bench *b, const struct linear_shape *shape, enum 
             continue;
         }
         const double seconds = bench_time(run_linear, &j);
-        if (dt == DTYPE_F32)
-            snprintf(remark, sizeof remark, "%.2f x dnnl_sgemm",
-                     bench_time(run_library, &j) / seconds);
-        bench_row(b, names[op], text, dt, seconds, 2.0 * (double)(N * in * out), remark);
+        bench_row(b, names[op], text, dt, seconds, 2.0 * (double)(N * in * out), "");
     }
     mem_free(j.x);
     mem_free(j.y);

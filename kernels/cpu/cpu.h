@@ -17,12 +17,19 @@
 #include <string.h>
 
 /* Address space per thread; pages are committed when an operation first touches them. */
-#define CPU_SCRATCH_BYTES ((size_t)64 << 20)
+#define CPU_SCRATCH_BYTES ((size_t)256 << 20)
 
 struct stream {
     int threads;
     char *scratch; /* [threads] blocks of CPU_SCRATCH_BYTES */
 };
+
+/* Into how many shares to cut work that threads take in turn: enough that the last ones to finish
+ * do not keep the others waiting for long. */
+static inline int64_t cpu_shares(const struct stream *s)
+{
+    return s->threads > 1 ? 4 * (int64_t)s->threads : 1;
+}
 
 /* The scratch of one thread, ARENA_ALIGN-aligned; its contents last until the operation ends. */
 static inline float *cpu_scratch(const struct stream *s, int thread)

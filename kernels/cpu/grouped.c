@@ -46,6 +46,16 @@ static struct product group_product(const struct grouped *job, int g)
                             .accumulate = true};
 }
 
+/* A group with its share of the blocks. */
+static struct product shared_product(const struct stream *s, const struct grouped *job, int g)
+{
+    const int64_t *offset = job->shape->offset;
+    const int64_t rows = offset[g + 1] - offset[g];
+    struct product p = group_product(job, g);
+    if (rows > 0) p.blocks = cpu_shares(s) * rows / offset[job->shape->n_groups];
+    return p;
+}
+
 /* Threads take blocks in turn from the groups laid end to end; each thread walks the groups with
  * the loop, whose indices only grow. */
 static void run_grouped(struct stream *s, const struct grouped *job)
@@ -53,12 +63,11 @@ static void run_grouped(struct stream *s, const struct grouped *job)
     const int n_groups = job->shape->n_groups;
     int64_t n_blocks = 0;
     for (int g = 0; g < n_groups; g++) {
-        const struct product p = group_product(job, g);
+        const struct product p = shared_product(s, job, g);
         n_blocks += product_blocks(&p);
     }
 #pragma omp parallel num_threads(s->threads)
     {
-        product_one_thread();
         float *const scratch = cpu_scratch(s, omp_get_thread_num());
         int g = -1;
         int64_t begin = 0, end = 0; /* the blocks of group g */
@@ -66,7 +75,7 @@ static void run_grouped(struct stream *s, const struct grouped *job)
 #pragma omp for schedule(monotonic : dynamic)
         for (int64_t i = 0; i < n_blocks; i++) {
             while (i >= end) {
-                p = group_product(job, ++g);
+                p = shared_product(s, job, ++g);
                 begin = end;
                 end += product_blocks(&p);
             }

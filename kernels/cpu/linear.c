@@ -7,15 +7,15 @@
 
 #include <omp.h>
 
-static void run_product(struct stream *s, const struct product *p)
+static void run_product(struct stream *s, struct product p)
 {
-    const int64_t n_blocks = product_blocks(p);
+    p.blocks = cpu_shares(s);
+    const int64_t n_blocks = product_blocks(&p);
 #pragma omp parallel num_threads(s->threads)
     {
-        product_one_thread();
         float *const scratch = cpu_scratch(s, omp_get_thread_num());
 #pragma omp for schedule(dynamic)
-        for (int64_t i = 0; i < n_blocks; i++) product_block(p, i, scratch);
+        for (int64_t i = 0; i < n_blocks; i++) product_block(&p, i, scratch);
     }
 }
 
@@ -41,7 +41,7 @@ void cpu_linear_fwd(struct stream *s, void *y, enum dtype y_dt, const void *x, c
         .c = {y, y_dt, y_stride(shape)},
         .b_transposed = true,
     };
-    run_product(s, &p);
+    run_product(s, p);
 }
 
 void cpu_linear_bwd_x(struct stream *s, void *dx, const void *dy, const void *w, enum dtype dt,
@@ -56,7 +56,7 @@ void cpu_linear_bwd_x(struct stream *s, void *dx, const void *dy, const void *w,
         .c = {dx, dt, x_stride(shape)},
         .accumulate = accumulate,
     };
-    run_product(s, &p);
+    run_product(s, p);
 }
 
 void cpu_linear_bwd_w(struct stream *s, float *dw, const void *dy, const void *x, enum dtype dt,
@@ -72,5 +72,5 @@ void cpu_linear_bwd_w(struct stream *s, float *dw, const void *dy, const void *x
         .a_transposed = true,
         .accumulate = true,
     };
-    run_product(s, &p);
+    run_product(s, p);
 }

@@ -1,23 +1,14 @@
 /*
  * peak.c - what one stream can reach at best in dense products: the denominator of every "share of
- * peak". The larger of a loop of multiply-adds that stays in registers and of the library's product
- * on matrices that stay in cache, all threads of the stream at once.
+ * peak": a loop of multiply-adds that stays in registers, on all threads of the stream at once.
  */
 #include "base/clock.h"
-#include "kernels/cpu/product.h"
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/tile.h"
 
-#include <omp.h>
-
-/* The widest vectors of the machine we compile for, and enough independent sums of them to hide the
- * latency of a multiply-add (4 or 5 cycles, two a cycle) without running out of registers. */
-#ifdef __AVX512F__
-enum { VECTOR_BYTES = 64 };
-#elif defined(__AVX__)
-enum { VECTOR_BYTES = 32 };
-#else
-enum { VECTOR_BYTES = 16 };
-#endif
-enum { N_SUMS = 10, LANES = VECTOR_BYTES / sizeof(float), SIDE = 256 };
+/* Enough independent sums to hide the latency of a multiply-add (4 or 5 cycles, two a cycle)
+ * without running out of registers. */
+enum { N_SUMS = 10 };
 static const double MEASURE_S = 0.05;
 
 /* n rounds of multiply-adds; returns a value that depends on all of them. */
@@ -37,26 +28,18 @@ static float multiply_add(int64_t n, float start)
     return total;
 }
 
-/* FLOP/s of one thread by either means, the best of several short turns. */
-static double thread_peak(float *scratch)
+/* FLOP/s of one thread, the best of several short turns. */
+static double thread_peak(void)
 {
     const double deadline = clock_s() + MEASURE_S;
     const int64_t rounds = 100000;
-    const double loop_flop = 2.0 * N_SUMS * LANES * (double)rounds;
-    const double product_flop = 2.0 * SIDE * SIDE * SIDE;
-    float *const a = scratch, *const b = a + SIDE * SIDE, *const c = b + SIDE * SIDE;
-    for (int i = 0; i < 2 * SIDE * SIDE; i++) a[i] = 0.5f;
+    const double flop = 2.0 * N_SUMS * LANES * (double)rounds;
     volatile float sink = 1.0f;
     double best = 0.0;
     do {
-        double start = clock_s();
+        const double start = clock_s();
         sink = multiply_add(rounds, sink > 0.0f ? 1.0f : 2.0f);
-        double rate = loop_flop / (clock_s() - start);
-        best = rate > best ? rate : best;
-
-        start = clock_s();
-        product_sgemm(false, false, SIDE, SIDE, SIDE, 1.0f, a, SIDE, b, SIDE, 0.0f, c, SIDE);
-        rate = product_flop / (clock_s() - start);
+        const double rate = flop / (clock_s() - start);
         best = rate > best ? rate : best;
     } while (clock_s() < deadline);
     return best;
@@ -68,9 +51,6 @@ double cpu_measure_peak(struct stream *s, enum dtype dt)
     (void)dt;
     double sum = 0.0;
 #pragma omp parallel num_threads(s->threads) reduction(+ : sum)
-    {
-        product_one_thread();
-        sum += thread_peak(cpu_scratch(s, omp_get_thread_num()));
-    }
+    sum += thread_peak();
     return sum;
 }

@@ -1,30 +1,31 @@
 /*
- * product.c - matrix products in blocks over the library's F32 product; see product.h.
+ * product.c - matrix products from tiles (tile.h), the way of Goto and van de Geijn (2008): a piece
+ * of B is packed into panels of TILE_COLS columns, which stay in the first level cache while the
+ * rows of A, in the second level, go by. See product.h.
  *
- * dnnl_sgemm is generated once per CPU and transposition, not per shape: calls with new row counts
- * cost nothing (kernels/bench/grouped.c shows it). BF16 operands are converted to F32 in pieces
- * that stay in cache, which is exact; sums are F32 and rounded once at the end.
+ * BF16 operands become F32 when they are packed, which is exact; sums are F32 and rounded once at
+ * the end. Nothing depends on row counts but loop bounds, so experts may get any number of rows.
  */
 #include "kernels/cpu/product.h"
 
-#include "base/err.h"
+#include "kernels/cpu/tile.h"
 
-#include <omp.h>
-#include <oneapi/dnnl/dnnl.h>
-
-/* About the size of a block of C, and the depth of the pieces that are copied. C is cut into the
- * number of equal parts that comes nearest, so no block is larger than 1.5 times this. The library
- * packs operands anew in every call: blocks are as large as leaves some for several threads. */
-enum { BLOCK_M = 768, BLOCK_N = 1024, BLOCK_K = 512 };
-enum { MAX_M = BLOCK_M * 3 / 2, MAX_N = BLOCK_N * 3 / 2 };
-enum { PAD = 16 }; /* keeps rows of a piece from falling on the same few lines of the cache */
+/* About the size of a block of C and the depth of a piece; each dimension is cut into the number of
+ * equal parts that comes nearest, none larger than 1.5 times this. */
+enum { BLOCK_M = 1024, BLOCK_N = 1024, BLOCK_K = 256 };
+enum { MAX_M = BLOCK_M * 3 / 2, MAX_N = BLOCK_N * 3 / 2 + TILE_COLS, MAX_K = BLOCK_K * 3 / 2 };
+enum { STRIP_TILES = 192 / TILE_ROWS, STRIP = STRIP_TILES * TILE_ROWS }; /* rows of A in cache */
+enum { PAD = 16 };                    /* keeps what is read together off the same lines of cache */
+enum { LEAST_M = 48, LEAST_N = 64 };  /* blocks are not cut smaller than this */
+static const double LEAST_FLOP = 4e6; /* nor into less work */
 
 enum {
-    PIECE_A = (MAX_M + PAD) * (BLOCK_K + PAD), /* F32 elements of scratch */
-    PIECE_B = (MAX_N + PAD) * (BLOCK_K + PAD),
+    PIECE_A = STRIP_TILES * (TILE_ROWS * MAX_K + PAD) + PAD, /* F32 elements of scratch */
+    PIECE_B = MAX_N / TILE_COLS * (TILE_COLS * MAX_K + PAD),
 };
 _Static_assert((PIECE_A + PIECE_B + MAX_M * MAX_N) * sizeof(float) <= CPU_SCRATCH_BYTES,
                "the scratch holds a piece of A, of B and a block of C");
+_Static_assert(1 || 4 * MAX_K <= MAX_N, "four rows of B fit a buffer");
 
 /* The number of parts that n is cut into, none larger than 1.5 times about. */
 static int64_t n_parts(int64_t n, int64_t about)
@@ -38,19 +39,32 @@ static int64_t min64(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-void product_one_thread(void)
+struct cut {
+    int64_t down, across;
+};
+
+/* An element of C is the same sum in the same order however C is cut, so the cut may depend on the
+ * number of threads. */
+static struct cut cut_of(const struct product *p)
 {
-    omp_set_num_threads(1);
+    struct cut cut = {n_parts(p->M, BLOCK_M), n_parts(p->N, BLOCK_N)};
+    const double flop = 2.0 * (double)p->M * (double)p->N * (double)p->K;
+    while (cut.down * cut.across > 0 && cut.down * cut.across < p->blocks &&
+           flop / (double)(cut.down * cut.across) > 2 * LEAST_FLOP) {
+        const int64_t M = p->M / cut.down, N = p->N / cut.across;
+        if (M < 2 * LEAST_M && N < 2 * LEAST_N) break;
+        if (N >= 2 * LEAST_N && (N >= M || M < 2 * LEAST_M))
+            cut.across *= 2;
+        else
+            cut.down *= 2;
+    }
+    return cut;
 }
 
-void product_sgemm(bool a_transposed, bool b_transposed, int64_t M, int64_t N, int64_t K,
-                   float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
-                   float beta, float *c, int64_t ldc)
+int64_t product_blocks(const struct product *p)
 {
-    const dnnl_status_t status = dnnl_sgemm(a_transposed ? 'T' : 'N', b_transposed ? 'T' : 'N', M,
-                                            N, K, alpha, a, lda, b, ldb, beta, c, ldc);
-    CHECK(status == dnnl_success, "status %d for M %ld N %ld K %ld", (int)status, (long)M, (long)N,
-          (long)K);
+    const struct cut cut = cut_of(p);
+    return cut.down * cut.across;
 }
 
 /* The elements from (row, col) of m. */
@@ -60,62 +74,159 @@ static struct matrix at(struct matrix m, int64_t row, int64_t col)
     return m;
 }
 
-/* Whether to copy an operand into pieces. BF16 always, as F32. F32 only where the library reads the
- * operand in place, as it does in small products, column by column, and the rows lie so far apart
- * that they share lines of the cache: measured 1.5 times faster, copying included, for 512^3. */
-static bool is_copied(const struct matrix *m, bool by_column, int64_t M, int64_t N)
+static void fetch_row(struct matrix m, int64_t row, int64_t n)
 {
-    const bool in_place = M * N < 263 * (M + N);
-    return m->dt != DTYPE_F32 || (in_place && by_column && m->stride % 512 == 0);
+    tile_fetch(elem(m.p, m.dt, row * m.stride), n * (int64_t)dtype_bytes(m.dt));
 }
 
-/* rows x cols elements of m as F32 in buf. */
-static struct matrix copy_piece(struct matrix m, int64_t rows, int64_t cols, float *buf)
+/* Elements from one packed panel of B, K deep, or tile of A to the next. */
+static int64_t panel_step(int64_t K)
 {
-    const int64_t stride = cols + PAD;
-    for (int64_t i = 0; i < rows; i++) cpu_load(buf + i * stride, m.p, m.dt, i * m.stride, cols);
-    return (struct matrix){buf, DTYPE_F32, stride};
+    return K * TILE_COLS + PAD;
+}
+static int64_t tile_step(int64_t K)
+{
+    return K * TILE_ROWS + PAD;
 }
 
-int64_t product_blocks(const struct product *p)
+/* Rows of B: K x N elements into panels [K, TILE_COLS], the last filled up with zeros. */
+static void pack_rows(float *dst, struct matrix b, int64_t K, int64_t N)
 {
-    return n_parts(p->M, BLOCK_M) * n_parts(p->N, BLOCK_N);
+    float buf[MAX_N];
+    for (int64_t k = 0; k < K; k++) {
+        if (k + 2 < K) fetch_row(b, k + 2, N);
+        const float *const row = cpu_row(buf, b.p, b.dt, k * b.stride, N);
+        float *to = dst + k * TILE_COLS;
+        int64_t j = 0;
+        for (; j + TILE_COLS <= N; j += TILE_COLS, to += panel_step(K))
+            memcpy(to, row + j, TILE_COLS * sizeof *to);
+        if (j == N) continue;
+        memset(to, 0, TILE_COLS * sizeof *to);
+        memcpy(to, row + j, (size_t)(N - j) * sizeof *to);
+    }
 }
 
-/* c [M, N] F32 = beta c + op(A) op(B) for the rows of A from m0 and the columns of B from n0. */
+/* The same from B stored [N, K]. */
+static void pack_columns(float *dst, struct matrix b, int64_t K, int64_t N)
+{
+    float buf[4 * MAX_K];
+    for (int64_t j = 0; j < N; j += TILE_COLS, dst += panel_step(K)) {
+        const int64_t n = min64(TILE_COLS, N - j);
+        if (n < TILE_COLS) memset(dst, 0, (size_t)(K * TILE_COLS) * sizeof *dst);
+        if (b.dt == DTYPE_F32) {
+            tile_transpose(dst, TILE_COLS, (float *)b.p + j * b.stride, b.stride, n, K);
+            continue;
+        }
+        for (int64_t i = 0; i < n; i += 4) {
+            const int64_t rows = min64(4, n - i);
+            for (int64_t r = 0; r < rows; r++)
+                cpu_load(buf + r * MAX_K, b.p, b.dt, (j + i + r) * b.stride, K);
+            tile_transpose(dst + i, TILE_COLS, buf, MAX_K, rows, K);
+        }
+    }
+}
+
+/* A strip of rows of op(A), K deep, as tiles read it. */
+struct strip {
+    struct tile_a a;
+    int64_t tile_step; /* from a tile to the next */
+};
+
+/* op(A) = A, copied: rows that lie far apart in memory come from it once, side by side. */
+static struct strip load_strip(float *dst, struct matrix a, int64_t M, int64_t K)
+{
+    const int64_t row = K + PAD;
+    for (int64_t i = 0; i < M; i++) {
+        if (i + 2 < M) fetch_row(a, i + 2, K);
+        cpu_load(dst + i * row, a.p, a.dt, i * a.stride, K);
+    }
+    return (struct strip){{dst, row, 1}, row * TILE_ROWS};
+}
+
+/* op(A) = A transposed, A stored [K, M]: a tile is [K, TILE_ROWS]. The last tile may be written
+ * past its rows, which the next k puts right. */
+static struct strip pack_strip(float *dst, struct matrix a, int64_t M, int64_t K)
+{
+    float buf[STRIP + TILE_ROWS];
+    for (int64_t k = 0; k < K; k++) {
+        if (k + 2 < K) fetch_row(a, k + 2, M);
+        cpu_load(buf, a.p, a.dt, k * a.stride, M);
+        float *to = dst + k * TILE_ROWS;
+        for (int64_t i = 0; i < M; i += TILE_ROWS, to += tile_step(K))
+            memcpy(to, buf + i, TILE_ROWS * sizeof *to);
+    }
+    return (struct strip){{dst, 1, TILE_ROWS}, tile_step(K)};
+}
+
+/* A tile at the right edge of C: only cols columns of it exist. */
+static void edge_tile(int rows, int64_t K, struct tile_a a, struct tile_b b, float *c,
+                      int64_t c_row, int64_t cols, bool add)
+{
+    float tile[TILE_ROWS * TILE_COLS];
+    tile_product(rows, K, a, b, tile, TILE_COLS, false);
+    for (int i = 0; i < rows; i++)
+        for (int64_t j = 0; j < cols; j++) {
+            float *const y = &c[i * c_row + j];
+            *y = (add ? *y : 0.0f) + tile[i * TILE_COLS + j];
+        }
+}
+
+/* c [M, N] = or += a strip of A times packed B. */
+static void multiply_strip(int64_t M, int64_t N, int64_t K, const struct strip *strip,
+                           const float *b, struct matrix c, bool add)
+{
+    for (int64_t j = 0; j < N; j += TILE_COLS, b += panel_step(K)) {
+        const struct tile_b panel = {b, TILE_COLS};
+        struct tile_a a = strip->a;
+        for (int64_t i = 0; i < M; i += TILE_ROWS, a.p += strip->tile_step) {
+            const int rows = (int)min64(TILE_ROWS, M - i);
+            float *const y = (float *)c.p + i * c.stride + j;
+            if (N - j < TILE_COLS)
+                edge_tile(rows, K, a, panel, y, c.stride, N - j, add);
+            else
+                tile_product(rows, K, a, panel, y, c.stride, add);
+        }
+    }
+}
+
+/* c [M, N] F32 = or += op(A) op(B) for the rows of A from m0 and the columns of B from n0. */
 static void accumulate_block(const struct product *p, int64_t m0, int64_t n0, int64_t M, int64_t N,
-                             struct matrix c, float beta, float *scratch)
+                             struct matrix c, bool add, float *scratch)
 {
-    const bool copy_a = is_copied(&p->a, p->a_transposed, M, N);
-    const bool copy_b = is_copied(&p->b, !p->b_transposed, M, N);
-    const int64_t depth = copy_a || copy_b ? BLOCK_K : p->K;
-    for (int64_t k0 = 0; k0 < p->K; k0 += depth) {
-        const int64_t K = min64(depth, p->K - k0);
-        struct matrix a = p->a_transposed ? at(p->a, k0, m0) : at(p->a, m0, k0);
-        struct matrix b = p->b_transposed ? at(p->b, n0, k0) : at(p->b, k0, n0);
-        if (copy_a) a = copy_piece(a, p->a_transposed ? K : M, p->a_transposed ? M : K, scratch);
-        if (copy_b)
-            b = copy_piece(b, p->b_transposed ? N : K, p->b_transposed ? K : N, scratch + PIECE_A);
-        product_sgemm(p->a_transposed, p->b_transposed, M, N, K, 1.0f, a.p, a.stride, b.p, b.stride,
-                      k0 > 0 ? 1.0f : beta, c.p, c.stride);
+    const int64_t parts = n_parts(p->K, BLOCK_K);
+    float *const panels = scratch + PIECE_A;
+    for (int64_t part = 0; part < parts; part++) {
+        const int64_t k0 = part * p->K / parts, K = (part + 1) * p->K / parts - k0;
+        if (p->b_transposed)
+            pack_columns(panels, at(p->b, n0, k0), K, N);
+        else
+            pack_rows(panels, at(p->b, k0, n0), K, N);
+        for (int64_t i = 0; i < M; i += STRIP) {
+            const int64_t rows = min64(STRIP, M - i);
+            const struct strip strip = p->a_transposed
+                                           ? pack_strip(scratch, at(p->a, k0, m0 + i), rows, K)
+                                           : load_strip(scratch, at(p->a, m0 + i, k0), rows, K);
+            multiply_strip(rows, N, K, &strip, panels, at(c, i, 0), add || part > 0);
+        }
     }
 }
 
 void product_block(const struct product *p, int64_t i, float *scratch)
 {
-    const int64_t across = n_parts(p->N, BLOCK_N), down = n_parts(p->M, BLOCK_M);
-    const int64_t m0 = i / across * p->M / down, m1 = (i / across + 1) * p->M / down;
-    const int64_t n0 = i % across * p->N / across, n1 = (i % across + 1) * p->N / across;
-    const int64_t M = m1 - m0, N = n1 - n0;
+    const struct cut cut = cut_of(p);
+    const int64_t row = i / cut.across, col = i % cut.across;
+    const int64_t m0 = row * p->M / cut.down, M = (row + 1) * p->M / cut.down - m0;
+    const int64_t panels = tile_pad(p->N) / TILE_COLS; /* columns are cut between panels */
+    const int64_t n0 = col * panels / cut.across * TILE_COLS;
+    const int64_t N = min64((col + 1) * panels / cut.across * TILE_COLS, p->N) - n0;
     const struct matrix c = at(p->c, m0, n0);
-    const float beta = p->accumulate ? 1.0f : 0.0f;
     if (c.dt == DTYPE_F32) {
-        accumulate_block(p, m0, n0, M, N, c, beta, scratch);
+        accumulate_block(p, m0, n0, M, N, c, p->accumulate, scratch);
         return;
     }
     float *const sum = scratch + PIECE_A + PIECE_B;
-    for (int64_t row = 0; p->accumulate && row < M; row++)
-        cpu_load(sum + row * N, c.p, c.dt, row * c.stride, N);
-    accumulate_block(p, m0, n0, M, N, (struct matrix){sum, DTYPE_F32, N}, beta, scratch);
-    for (int64_t row = 0; row < M; row++) cpu_store(c.p, c.dt, row * c.stride, sum + row * N, N);
+    for (int64_t r = 0; p->accumulate && r < M; r++)
+        cpu_load(sum + r * N, c.p, c.dt, r * c.stride, N);
+    accumulate_block(p, m0, n0, M, N, (struct matrix){sum, DTYPE_F32, N}, p->accumulate, scratch);
+    for (int64_t r = 0; r < M; r++) cpu_store(c.p, c.dt, r * c.stride, sum + r * N, N);
 }
