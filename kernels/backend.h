@@ -170,7 +170,7 @@ struct backend {
                           const void *k_pe, const int32_t *doc_start, enum dtype dt,
                           const struct attention_shape *shape);
 
-    /* --- SwiGLU: y = silu(gate) * up, n elements, all of dt. Backward writes dgrad, dup and, when
+    /* --- SwiGLU: y = silu(gate) * up, n elements, all of dt. Backward writes dgate, dup and, when
      * y is not NULL, y again; dgate may be gate, dup may be up --- */
     void (*swiglu_fwd)(struct stream *s, void *y, const void *gate, const void *up, enum dtype dt,
                        int64_t n);

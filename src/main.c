@@ -1,8 +1,9 @@
 /*
  * main.c - dsv3: pretrains DeepSeek-V3 mixture-of-experts models.
  *
- * A run goes through the directories of src/ in this order: config -> topo -> data -> model ->
- * train -> ckpt. Start with train/cmd_train.c.
+ * A run goes through the directories of src/ in this order: config -> topo -> model (its parameter
+ * table) -> data -> train, which steps through data, model, comm and optim. docs/reading.md follows
+ * one token; start with train/cmd_train.c.
  */
 #include "base/err.h"
 #include "train/cmd_check.h"

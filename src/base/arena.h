@@ -1,7 +1,8 @@
 /*
- * arena.h - one allocation per role (weights, gradients, optimizer, activations, staging), handed
- * out from the bottom up and given back in reverse order. With no memory behind it an arena only
- * counts: the plan pass runs the allocating code against counting arenas and reads .peak.
+ * arena.h - one allocation per role (weights, gradients, optimizer, staging; activations have
+ * three, see model.h), handed out from the bottom up and given back in reverse order. With no
+ * memory behind it an arena only counts: the plan pass runs the allocating code against counting
+ * arenas and reads .peak.
  */
 #pragma once
 

@@ -26,7 +26,7 @@ enum { N_BUCKETS = N_GROUPS * 2 };
 
 enum param_part {
     PART_EMBEDDING,
-    PART_ATTENTION, /* without its latent norms: those are PART_ATTENTION too, as published */
+    PART_ATTENTION, /* with the norms of its latents, as published counts have it */
     PART_DENSE_MLP,
     PART_ROUTED_EXPERTS,
     PART_SHARED_EXPERTS,

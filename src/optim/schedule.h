@@ -9,7 +9,7 @@
 /* How far a run is: what its schedules depend on. */
 struct progress {
     int64_t step;   /* steps done, skipped ones included */
-    int64_t tokens; /* tokens trained on (MTP does not count twice) */
+    int64_t tokens; /* tokens read, those of skipped steps included (MTP does not count twice) */
     int64_t samples;
     int64_t skipped; /* steps whose loss or gradient was not finite: they changed nothing else */
 };

@@ -17,7 +17,7 @@ struct bad_losses {
 };
 
 struct step_report {
-    int64_t step, tokens, step_tokens; /* tokens: trained on so far; step_tokens: in this step */
+    int64_t step, tokens, step_tokens; /* tokens: read so far; step_tokens: in this step */
     int n_stages;
     const int64_t *n_label; /* [n_stages] of the main model, of each MTP depth; whole batch */
     double loss;            /* token-weighted mean over the global batch, nats */

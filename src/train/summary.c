@@ -1,4 +1,7 @@
-/* summary.c - what the run is going to do, before it does it: model, mesh, memory, data, steps. */
+/*
+ * summary.c - rank 0's lines around the steps: before them what the run is going to do (model,
+ * mesh, memory, data, steps, decay), after them the memory it has taken beside the plan.
+ */
 #include "train/run.h"
 
 #include <stdio.h>
