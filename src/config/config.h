@@ -37,7 +37,7 @@ struct config_run {
     int64_t seed;
     enum run_backend backend;
     bool overwrite; /* a non-empty dir is an error unless set */
-    int threads;    /* per rank; 0: cores this rank may use / ranks on the node, at least 1 */
+    int threads;    /* per rank; 0: OMP_NUM_THREADS, or this rank's share of its cores */
 };
 
 struct config_topology {
@@ -59,6 +59,7 @@ enum scoring { SCORING_SIGMOID, SCORING_SOFTMAX };
 enum topk_method { TOPK_NOAUX_TC, TOPK_GREEDY, TOPK_GROUP_LIMITED_GREEDY };
 enum rope_type { ROPE_DEFAULT, ROPE_YARN };
 enum mtp_hidden { MTP_HIDDEN_NORMED, MTP_HIDDEN_RAW };
+enum { MAX_MTP = 8 };
 struct config_model {
     int vocab_size, hidden_size, num_hidden_layers, first_k_dense_replace;
     int intermediate_size, moe_intermediate_size;
@@ -77,7 +78,7 @@ struct config_model {
     double rope_factor, rope_beta_fast, rope_beta_slow, rope_mscale, rope_mscale_all_dim;
     int rope_original_max_position_embeddings;
     int max_position_embeddings;
-    int num_nextn_predict_layers; /* MTP depth, >= 0 */
+    int num_nextn_predict_layers; /* MTP depth, 0 .. MAX_MTP */
     enum mtp_hidden mtp_hidden;   /* what feeds the next depth: after or before the final norm */
     double initializer_range;
 };

@@ -17,9 +17,8 @@ static const char *const bad_values[] = {"nan", "inf", "huge", NULL};
 static const char *const lr_schedules[] = {"constant", "cosine", "linear", "stages", NULL};
 
 /* Widths are bounded so that no count of the largest layer leaves 64 bits; experts and MTP modules
- * by what the router's kernels (topk.h) and the model (model.h) have room for. */
-enum { MAX_LAYERS = 1 << 10, MAX_WIDTH = 1 << 18, MAX_VOCAB = 1 << 24 };
-enum { MAX_EXPERTS = 2048, MAX_MTP = 8 };
+ * by what the router's kernels (topk.h) and the model (config.h) have room for. */
+enum { MAX_LAYERS = 1 << 10, MAX_WIDTH = 1 << 18, MAX_VOCAB = 1 << 24, MAX_EXPERTS = 2048 };
 #define MAX_COUNT 9007199254740992.0 /* 2^53: the integers that 1e15 notation can name exactly */
 
 #define AT(field) offsetof(struct config, field)

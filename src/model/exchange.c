@@ -52,7 +52,7 @@ static void sum_counts(const struct model *m, struct exchange *ex, const int64_t
           INT32_MAX);
 }
 
-void exchange_plan(struct model *m, struct exchange *ex, const int64_t *count)
+void exchange_prepare(struct model *m, struct exchange *ex, const int64_t *count)
 {
     const int ep = m->mesh->ep, E = m->E;
     ex->send_rows = push(m, ep, DTYPE_I64);

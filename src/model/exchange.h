@@ -6,7 +6,7 @@
  *   sorted rows [N * K, D]   at the source, in expert order (struct layer_acts.order)
  *   grouped rows [M, D]      at the experts, by local expert, then by source rank
  *
- * With ep 1 the two are the same rows: nothing is to be moved, and only exchange_plan is called.
+ * With ep 1 the two are the same rows: nothing is to be moved, and only exchange_prepare is called.
  */
 #pragma once
 
@@ -19,7 +19,7 @@ void exchange_expect(struct model *m, bool worst);
 
 /* From count [E] (backend memory, rows this rank has for each expert): learn what arrives, M, and
  * the regrouping index. Pushes the struct's arrays on the stack. Collective over ep. */
-void exchange_plan(struct model *m, struct exchange *ex, const int64_t *count);
+void exchange_prepare(struct model *m, struct exchange *ex, const int64_t *count);
 
 /* grouped [M, D] from sorted [N * K, D]. Collective over ep. Uses scratch. */
 void exchange_to_experts(struct model *m, const struct exchange *ex, void *grouped,

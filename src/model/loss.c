@@ -6,7 +6,7 @@
 #include "model/model.h"
 
 struct chunk {
-    int64_t at, n;                    /* tokens of this rank */
+    int64_t n;                        /* tokens of this rank */
     int64_t n_all;                    /* of the tp group */
     const void *x;                    /* [n_all, D] */
     const int32_t *label;             /* [n_all] */
@@ -61,7 +61,7 @@ void loss_head(struct model *m, struct flow *f, int k)
     for (int64_t at = 0; at < f->N; at += most) {
         const size_t mark = arena_mark(&m->scratch);
         const int64_t n = f->N - at < most ? f->N - at : most;
-        struct chunk c = {.at = at, .n = n, .n_all = n * m->mesh->tp};
+        struct chunk c = {.n = n, .n_all = n * m->mesh->tp};
         c.x = gather_tp(m, &m->scratch, elem(s->n, m->dt, at * m->D), n * m->D);
         c.label = chunk_labels(m, f->label[k], at, n);
         chunk_fwd(m, &c);

@@ -1,7 +1,6 @@
 /* model.c - builds the layers and walks their phases; see model.h. */
 #include "model/model.h"
 
-#include "base/err.h"
 #include "base/mem.h"
 #include "model/exchange.h"
 
@@ -76,7 +75,6 @@ static void set_sizes(struct model *m)
     m->R = m->r_q + m->r_kv + m->d_rope;
     m->softmax_scale = (float)rope_softmax_scale(c);
     m->n_mtp = c->num_nextn_predict_layers;
-    CHECK(m->n_mtp <= MAX_MTP, "%d MTP modules, at most %d", m->n_mtp, MAX_MTP);
 
     struct flow *f = &m->flow;
     f->B = m->cfg->train.micro_batch;
@@ -212,7 +210,7 @@ static void layer_fwd(struct model *m, struct layer *l)
     f->acts[l->index].mark = arena_mark(&m->stack);
     for (int i = 0; i < l->n_phases; i++) l->phases[i]->fwd(m, l, f);
     if (f->train) return;
-    /* Evaluation keeps the hidden state only. */
+    /* Evaluation keeps the hidden state only, in what training uses for its gradient. */
     RUN(m, copy, f->dh, f->h, (size_t)(f->N * m->D) * dtype_bytes(m->dt));
     arena_pop(&m->stack, f->acts[l->index].mark);
     f->h = f->dh;

@@ -1,6 +1,7 @@
 /*
- * model.h - the DeepSeek-V3 transformer: forward and backward of one micro-batch on this rank, as a
- * list of phases that the step loop (or a plan pass that only counts memory) walks.
+ * model.h - the DeepSeek-V3 transformer: forward and backward of one micro-batch on this rank. A
+ * layer is a list of phases, which model_forward walks one way and model_backward the other; in a
+ * plan pass the same walk only counts memory.
  *
  * Legend of the whole project
  *   B sequences, T tokens a sequence, D model width, H heads, E routed experts, K experts a token,
@@ -25,8 +26,8 @@ struct model;
 struct layer;
 struct flow;
 
-/* One step of a layer. Compute phases of one micro-batch may run under exchange phases of another.
- */
+/* One step of a layer. The kind is for a walk over two micro-batches, which may compute one while
+ * the other is exchanged; today's walk takes them one after the other. */
 enum phase_kind { PHASE_COMPUTE, PHASE_EXCHANGE };
 struct phase {
     const char *name;
@@ -118,8 +119,6 @@ struct stage_out {
     float *rstd;
 };
 
-enum { MAX_MTP = 8 };
-
 /* A micro-batch on its way through the model. */
 struct flow {
     bool train; /* false: nothing is counted or kept for backward */
@@ -130,8 +129,9 @@ struct flow {
     int32_t *label[1 + MAX_MTP]; /* [Na] -1: none */
     int32_t *input[1 + MAX_MTP]; /* [Na] tokens that stage k embeds; -1: none */
     float *token_loss[1 + MAX_MTP]; /* [N] of this rank's tokens */
-    const void *h;                  /* [N, D] hidden state so far */
-    void *dh;                       /* [N, D] its gradient */
+    void *h;                        /* [N, D] hidden state so far */
+    void *dh;                       /* [N, D] its gradient; in evaluation, which has none, where h
+                                       waits between layers */
     struct layer_acts *acts;        /* [n_layers] */
     struct stage_out stage[1 + MAX_MTP];
     float loss_scale[1 + MAX_MTP]; /* weight of one token's loss in the step's loss */

@@ -25,7 +25,7 @@ static struct grouped_shape down_shape(const struct model *m, const struct excha
 static void dispatch_fwd(struct model *m, struct layer *l, struct flow *f)
 {
     struct layer_acts *a = &f->acts[l->index];
-    exchange_plan(m, &a->ex, a->count);
+    exchange_prepare(m, &a->ex, a->count);
     a->rows_in = push(m, a->ex.M * m->D, m->dt);
     a->rows_back = push(m, sorted_rows(m) * m->D, m->dt);
     f->h = push(m, f->N * m->D, m->dt); /* h_out: the shared experts write it, combine adds to it */
@@ -59,7 +59,7 @@ static void dispatch_bwd(struct model *m, struct layer *l, struct flow *f)
 static void shared_fwd(struct model *m, struct layer *l, struct flow *f)
 {
     struct layer_acts *a = &f->acts[l->index];
-    if (l->mlp.gate) mlp_fwd(m, &l->mlp, &a->mlp, (void *)f->h, a->n2);
+    if (l->mlp.gate) mlp_fwd(m, &l->mlp, &a->mlp, f->h, a->n2);
 }
 
 static void shared_bwd(struct model *m, struct layer *l, struct flow *f)
@@ -110,9 +110,8 @@ static void combine_fwd(struct model *m, struct layer *l, struct flow *f)
     struct layer_acts *a = &f->acts[l->index];
     if (m->mesh->ep > 1) exchange_to_tokens(m, &a->ex, a->rows_back, a->rows_out);
     arena_pop(&m->stack, a->rows_out_mark);
-    void *h_out = (void *)f->h;
-    const void *shared = l->mlp.gate ? h_out : NULL;
-    RUN(m, combine_fwd, h_out, a->rows_back, a->place, a->weight, a->h_mid, shared, m->dt, f->N,
+    const void *shared = l->mlp.gate ? f->h : NULL;
+    RUN(m, combine_fwd, f->h, a->rows_back, a->place, a->weight, a->h_mid, shared, m->dt, f->N,
         m->K, m->D);
 }
 
