@@ -66,6 +66,9 @@ struct attention_shape {
     float scale;
 };
 
+/* Added to a token's sum of scores before dividing by it: all of them may have underflowed to 0. */
+#define ROUTER_SUM_EPS 1e-20f
+
 enum router_score { ROUTER_SIGMOID, ROUTER_SOFTMAX };
 enum router_group { ROUTER_GROUP_NONE, ROUTER_GROUP_TOP2_SUM, ROUTER_GROUP_MAX };
 struct router_shape {
@@ -74,7 +77,7 @@ struct router_shape {
     enum router_score score;
     enum router_group group;
     int n_group, topk_group;
-    bool normalise; /* weights of the chosen divided by their sum + 1e-20 */
+    bool normalise; /* weights of the chosen divided by their sum + ROUTER_SUM_EPS */
     float scale;    /* then multiplied by this */
 };
 

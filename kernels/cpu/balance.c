@@ -44,7 +44,7 @@ void cpu_balance_stats(struct stream *s, float *p_sum, int32_t *n_top, const flo
 
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int64_t n = 0; n < N; n++) {
-        inverse[n] = 1.0f / (row_sum(score + n * E, E) + 1e-20f);
+        inverse[n] = 1.0f / (row_sum(score + n * E, E) + ROUTER_SUM_EPS);
         count_top(n_top + (span->first + n) / span->T * E, score + n * E, shape);
     }
 #pragma omp parallel for num_threads(threads) if (threads > 1)

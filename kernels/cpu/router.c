@@ -12,8 +12,6 @@
 
 #include <math.h>
 
-static const float SUM_EPS = 1e-20f; /* all scores of a token may have underflowed to 0 */
-
 static void score_sigmoid(float *score, const float *logit, int E)
 {
 #pragma omp simd
@@ -89,7 +87,7 @@ static void weigh(float *weight, const float *score, const int32_t *expert,
 {
     float sum = 0;
     for (int k = 0; k < shape->K; k++) sum += score[expert[k]];
-    const float divisor = shape->normalise ? sum + SUM_EPS : 1.0f;
+    const float divisor = shape->normalise ? sum + ROUTER_SUM_EPS : 1.0f;
     for (int k = 0; k < shape->K; k++) weight[k] = score[expert[k]] / divisor * shape->scale;
 }
 
@@ -130,7 +128,7 @@ static void weight_bwd(float *dscore, const float *dweight, const float *score,
         sum += score[expert[k]];
         dot += dweight[k] * score[expert[k]];
     }
-    const float divisor = shape->normalise ? sum + SUM_EPS : 1.0f;
+    const float divisor = shape->normalise ? sum + ROUTER_SUM_EPS : 1.0f;
     const float mean = shape->normalise ? dot / divisor : 0.0f;
     for (int k = 0; k < shape->K; k++)
         dscore[expert[k]] += shape->scale * (dweight[k] - mean) / divisor;
@@ -145,7 +143,7 @@ static void balance_bwd(float *dscore, const float *coef, const float *score, in
         sum += score[e];
         dot += coef[e] * score[e];
     }
-    const float divisor = sum + SUM_EPS, mean = dot / divisor;
+    const float divisor = sum + ROUTER_SUM_EPS, mean = dot / divisor;
 #pragma omp simd
     for (int e = 0; e < E; e++) dscore[e] += (coef[e] - mean) / divisor;
 }
