@@ -34,7 +34,6 @@ static const struct {
     SLOT(cast),
     SLOT(add),
     SLOT(copy_rows),
-    SLOT(scale),
     SLOT(sum_squares),
     SLOT(sum_add),
     SLOT(linear_fwd),

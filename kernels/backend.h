@@ -123,7 +123,6 @@ struct backend {
     /* dst row n (cols elements of dt at n * dst_stride) = src row n. */
     void (*copy_rows)(struct stream *s, void *dst, int64_t dst_stride, const void *src,
                       int64_t src_stride, enum dtype dt, int64_t rows, int cols);
-    void (*scale)(struct stream *s, float *x, float factor, int64_t n);
     /* *sum (F64, backend memory) = sum of x[i]^2 in F64, in a fixed order. A NaN or Inf in x makes
      * *sum not finite. */
     void (*sum_squares)(struct stream *s, double *sum, const float *x, int64_t n);

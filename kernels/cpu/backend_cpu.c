@@ -94,7 +94,6 @@ const struct backend backend_cpu = {
     .cast = cpu_cast,
     .add = cpu_add,
     .copy_rows = cpu_copy_rows,
-    .scale = cpu_scale,
     .sum_squares = cpu_sum_squares,
     .sum_add = cpu_sum_add,
     .linear_fwd = cpu_linear_fwd,

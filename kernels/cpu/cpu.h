@@ -86,7 +86,6 @@ void cpu_add(struct stream *s, void *y, const void *a, enum dtype dt, const void
              enum dtype b_dt, int64_t n);
 void cpu_copy_rows(struct stream *s, void *dst, int64_t dst_stride, const void *src,
                    int64_t src_stride, enum dtype dt, int64_t rows, int cols);
-void cpu_scale(struct stream *s, float *x, float factor, int64_t n);
 void cpu_sum_squares(struct stream *s, double *sum, const float *x, int64_t n);
 void cpu_sum_add(struct stream *s, double *sum, int64_t *n_bad, const float *x, int64_t n);
 

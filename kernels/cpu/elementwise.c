@@ -60,14 +60,6 @@ void cpu_copy_rows(struct stream *s, void *dst, int64_t dst_stride, const void *
         memcpy(elem(dst, dt, n * dst_stride), elem(src, dt, n * src_stride), row_bytes);
 }
 
-void cpu_scale(struct stream *s, float *x, float factor, int64_t n)
-{
-    const int threads = block_threads(s, n);
-
-#pragma omp parallel for simd num_threads(threads) if (parallel : threads > 1)
-    for (int64_t i = 0; i < n; i++) x[i] *= factor;
-}
-
 /* A sum of n terms is cut into PARTS contiguous parts whatever the number of threads, so that its
  * order is a function of n alone. */
 enum { PARTS = 64 };
