@@ -1,6 +1,8 @@
-/* backend.c - the choice of a backend by name, and the check that its table is whole. */
+/* backend.c - the choice of a backend by name, the check that its table is whole, and its arenas.
+ */
 #include "kernels/backend.h"
 
+#include "base/arena.h"
 #include "base/err.h"
 
 #include <string.h>
@@ -79,4 +81,11 @@ void backend_check(const struct backend *be)
         memcpy(&f, (const char *)be + slots[i].offset, sizeof f);
         CHECK(f, "backend %s has no operation %s", be->name, slots[i].op);
     }
+}
+
+void backend_take_arena(const struct backend *be, struct arena *arena, const char *name,
+                        size_t bytes, bool poison)
+{
+    arena_init(arena, name, be ? be->alloc(bytes, name) : NULL, bytes,
+               poison && be == &backend_cpu);
 }

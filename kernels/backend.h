@@ -25,6 +25,7 @@ extern "C" {
 
 struct stream;
 struct event;
+struct arena;
 
 /* y [N, out] = x [N, in] * w [out, in] transposed; rows of x and y may lie further apart. */
 struct linear_shape {
@@ -270,6 +271,11 @@ const struct backend *backend_find(const char *name);
 
 /* Stop the run at start-up, with the op's name, if a slot of the table is empty. */
 void backend_check(const struct backend *be);
+
+/* An arena over new memory of the backend (free arena->base with be->free), or, when be is NULL (a
+ * plan pass), one that counts. poison works where the host can write: on the CPU backend. */
+void backend_take_arena(const struct backend *be, struct arena *arena, const char *name,
+                        size_t bytes, bool poison);
 
 #ifdef __cplusplus
 }

@@ -145,12 +145,6 @@ static void fill_state(struct model *m)
     mem_free(table);
 }
 
-static void take_arena(const struct model *m, struct arena *arena, const char *name, size_t bytes)
-{
-    const bool poison = m->cfg->debug.poison_memory && m->be == &backend_cpu;
-    arena_init(arena, name, m->be ? m->be->alloc(bytes, name) : NULL, bytes, poison);
-}
-
 void model_init(struct model *m, const struct model_parts *parts, const struct model_memory *memory)
 {
     const struct model_memory none = {0}, *bytes = parts->be ? memory : &none;
@@ -161,9 +155,10 @@ void model_init(struct model *m, const struct model_parts *parts, const struct m
     m->stream = parts->stream;
     m->comm = parts->comm;
     m->params = parts->params;
-    take_arena(m, &m->state, "state", bytes->state);
-    take_arena(m, &m->stack, "activation", bytes->stack);
-    take_arena(m, &m->scratch, "scratch", bytes->scratch);
+    const bool poison = m->cfg->debug.poison_memory;
+    backend_take_arena(m->be, &m->state, "state", bytes->state, poison);
+    backend_take_arena(m->be, &m->stack, "activation", bytes->stack, poison);
+    backend_take_arena(m->be, &m->scratch, "scratch", bytes->scratch, poison);
     build(m);
     m->h_label = mem_alloc((size_t)m->flow.Na * sizeof *m->h_label, "labels");
     if (m->be)

@@ -66,10 +66,8 @@ static void take_buffers(struct run *run)
 static void take_arena(const struct run *run, struct arena *arena, const struct memory *memory,
                        enum memory_role role)
 {
-    const char *name = memory_role_name(role);
-    const bool poison = run->cfg->debug.poison_memory && run->be == &backend_cpu;
-    const size_t bytes = run->be ? memory->role[role] : 0;
-    arena_init(arena, name, run->be ? run->be->alloc(bytes, name) : NULL, bytes, poison);
+    backend_take_arena(run->be, arena, memory_role_name(role), run->be ? memory->role[role] : 0,
+                       run->cfg->debug.poison_memory);
 }
 
 void run_place(struct run *run, const struct memory *memory)
