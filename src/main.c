@@ -6,10 +6,9 @@
  * one token; start with train/cmd_train.c.
  */
 #include "base/err.h"
-#include "train/cmd_check.h"
-#include "train/cmd_plan.h"
-#include "train/run.h"
+#include "train/commands.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* cmd_check.c - see cmd_check.h. */
-#include "train/cmd_check.h"
+/* cmd_check.c - `dsv3 check`: prints the resolved configuration and the counts of its model. */
+#include "train/commands.h"
 
 #include "model/count.h"
 #include "train/command_line.h"

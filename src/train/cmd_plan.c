@@ -1,5 +1,5 @@
-/* cmd_plan.c - see cmd_plan.h. The numbers come from plan.h; this file shows them. */
-#include "train/cmd_plan.h"
+/* cmd_plan.c - `dsv3 plan`. The numbers come from plan.h; this file shows them. */
+#include "train/commands.h"
 
 #include "base/text.h"
 #include "model/count.h"

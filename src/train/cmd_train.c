@@ -1,4 +1,6 @@
 /* cmd_train.c - `dsv3 train`: read the config on rank 0, hand it to all ranks, run. */
+#include "train/commands.h"
+
 #include "base/err.h"
 #include "base/mem.h"
 #include "train/run.h"

@@ -91,6 +91,3 @@ void run_eval(struct run *run);
  * run.dir/dump-step-N/rank-R.jsonl; one line per sequence part of this rank. sample [B]: its place
  * in run->sample. */
 void run_dump(struct run *run, const int64_t *sample);
-
-/* The command `dsv3 train FILE [section.key=value ...]`: returns the exit code. */
-int cmd_train(int argc, char **argv);
