@@ -3,8 +3,8 @@
  * 255, with 256 after each document. It runs before training; dsv3 reads what it writes.
  */
 #include "base/clock.h"
+#include "data/corpus.h"
 #include "data/shard.h"
-#include "data/text.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -250,7 +250,7 @@ struct cut {
 };
 
 struct job {
-    struct text *text;
+    struct corpus *corpus;
     struct output train, heldout;
     bool has_heldout;
     struct cut cut;
@@ -264,11 +264,11 @@ static _Noreturn void give_up(struct job *job, enum exit_code code, const char *
     DIE(code, "%s", why);
 }
 
-static enum text_event next(struct job *job, const char **bytes, int64_t *n)
+static enum corpus_event next(struct job *job, const char **bytes, int64_t *n)
 {
     struct shard_fault fault;
-    const enum text_event event = text_next(job->text, bytes, n, &fault);
-    if (event == TEXT_FAULT) give_up(job, fault.code, fault.why);
+    const enum corpus_event event = corpus_next(job->corpus, bytes, n, &fault);
+    if (event == CORPUS_FAULT) give_up(job, fault.code, fault.why);
     return event;
 }
 
@@ -277,12 +277,12 @@ static int64_t find_documents(struct job *job, int64_t **end, int64_t *n_ends)
 {
     int64_t total = 0, cap = 0, n = 0;
     const char *bytes;
-    enum text_event event;
+    enum corpus_event event;
 
     *end = NULL;
     *n_ends = 0;
-    while ((event = next(job, &bytes, &n)) != TEXT_END) {
-        if (event == TEXT_BYTES) {
+    while ((event = next(job, &bytes, &n)) != CORPUS_END) {
+        if (event == CORPUS_BYTES) {
             total += n;
             continue;
         }
@@ -293,7 +293,7 @@ static int64_t find_documents(struct job *job, int64_t **end, int64_t *n_ends)
         }
         (*end)[(*n_ends)++] = total;
     }
-    text_rewind(job->text);
+    corpus_rewind(job->corpus);
     return total;
 }
 
@@ -325,11 +325,11 @@ static int64_t before_cut(const struct cut *cut, const char *bytes, int64_t n, i
     return newline ? newline + 1 - bytes : n;
 }
 
-static void show_progress(const struct text *text, double start_s, bool last)
+static void show_progress(const struct corpus *corpus, double start_s, bool last)
 {
     static double shown_s;
-    const double now_s = clock_s(), done = (double)text_done_bytes(text);
-    const double total = (double)text_file_bytes(text), rate = done / (now_s - start_s + 1e-9);
+    const double now_s = clock_s(), done = (double)corpus_done_bytes(corpus);
+    const double total = (double)corpus_file_bytes(corpus), rate = done / (now_s - start_s + 1e-9);
 
     if (!isatty(STDERR_FILENO) || (!last && now_s - shown_s < 0.2)) return;
     shown_s = now_s;
@@ -347,10 +347,10 @@ static void write_ids(struct job *job)
     struct output *to = &job->train;
     const char *bytes;
     int64_t n = 0, place = 0;
-    enum text_event event;
+    enum corpus_event event;
 
-    while ((event = next(job, &bytes, &n)) != TEXT_END) {
-        if (event == TEXT_DOCUMENT_END) {
+    while ((event = next(job, &bytes, &n)) != CORPUS_END) {
+        if (event == CORPUS_DOCUMENT_END) {
             output_end_document(to);
             continue;
         }
@@ -363,9 +363,9 @@ static void write_ids(struct job *job)
             output_bytes(to, bytes + first, n - first);
         }
         place += n;
-        show_progress(job->text, start_s, false);
+        show_progress(job->corpus, start_s, false);
     }
-    show_progress(job->text, start_s, true);
+    show_progress(job->corpus, start_s, true);
 }
 
 /* All files are complete before the first gets its name. */
@@ -398,12 +398,12 @@ static int tokenize(const struct options *o)
 
     refuse_to_replace(o->out, o->shard_tokens > 0, o->force);
     if (o->heldout) refuse_to_replace(o->heldout, false, o->force);
-    job.text = text_try_open(o->path, o->n_paths, o->separator, job.has_heldout, &fault);
-    CHECK_CODE(fault.code, job.text, "%s", fault.why);
+    job.corpus = corpus_try_open(o->path, o->n_paths, o->separator, job.has_heldout, &fault);
+    CHECK_CODE(fault.code, job.corpus, "%s", fault.why);
     if (o->heldout) job.cut = choose_cut(&job, o->fraction);
     write_ids(&job);
     finish(&job, o->force);
-    text_close(job.text);
+    corpus_close(job.corpus);
     return CODE_DONE;
 }
 
