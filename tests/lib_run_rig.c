@@ -36,6 +36,15 @@ void run_rig_data(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+int run_rig_begin(int *argc, char ***argv)
+{
+    int n_ranks;
+    MPI_Init(argc, argv);
+    MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
+    run_rig_data();
+    return n_ranks;
+}
+
 void run_rig_init(struct run_rig *rig, const char *name, const char *overrides)
 {
     char text[1024], dir[600], data[1100];

@@ -7,6 +7,9 @@
 #include "test.h"
 #include "train/run.h"
 
+/* First line of main: MPI_Init, then run_rig_data. Returns the number of ranks. */
+int run_rig_begin(int *argc, char ***argv);
+
 /* The shards that every rig trains on: 64 sequences, written once by rank 0. Collective. */
 void run_rig_data(void);
 

@@ -81,10 +81,7 @@ static void check_mesh(const char *overrides)
 
 int main(int argc, char **argv)
 {
-    int n_ranks;
-    MPI_Init(&argc, &argv);
-    MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
-    run_rig_data();
+    const int n_ranks = run_rig_begin(&argc, &argv);
     check_mesh("");
     if (n_ranks == 4) {
         check_mesh("topology.ep=4");

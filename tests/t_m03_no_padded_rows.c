@@ -61,10 +61,7 @@ static void compare(const char *overrides)
 
 int main(int argc, char **argv)
 {
-    int n_ranks;
-    MPI_Init(&argc, &argv);
-    MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
-    run_rig_data();
+    const int n_ranks = run_rig_begin(&argc, &argv);
     compare(n_ranks == 4 ? "topology.ep=4" : "");
     compare(n_ranks == 4 ? "topology.ep=4 topology.tp=2 train.compute_dtype=bf16"
                          : "train.compute_dtype=bf16");

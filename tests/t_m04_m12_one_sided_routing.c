@@ -116,8 +116,7 @@ static void check_far_row(void)
 
 int main(int argc, char **argv)
 {
-    MPI_Init(&argc, &argv);
-    run_rig_data();
+    run_rig_begin(&argc, &argv);
     compare("first", everything_to_first);
     compare("last", everything_to_last);
     compare("turns", alternating);

@@ -72,10 +72,7 @@ static void check_mesh(const char *overrides)
 int main(int argc, char **argv)
 {
     static const char *const dtypes[] = {"train.compute_dtype=f32", "train.compute_dtype=bf16"};
-    int n_ranks;
-    MPI_Init(&argc, &argv);
-    MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
-    run_rig_data();
+    const int n_ranks = run_rig_begin(&argc, &argv);
     for (int d = 0; d < 2; d++)
         for (int i = 0; i < RUN_RIG_N_MESHES; i++) {
             const struct run_rig_mesh *mesh = &run_rig_meshes[i];

@@ -62,10 +62,7 @@ static void check_mesh(const struct run_rig_mesh *mesh)
 
 int main(int argc, char **argv)
 {
-    int n_ranks;
-    MPI_Init(&argc, &argv);
-    MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
-    run_rig_data();
+    const int n_ranks = run_rig_begin(&argc, &argv);
     for (int i = 0; i < RUN_RIG_N_MESHES; i++)
         if (run_rig_meshes[i].ranks == n_ranks) check_mesh(&run_rig_meshes[i]);
     return test_end();

@@ -68,8 +68,7 @@ static void check_unused_on_some_ranks(const char *name, const char *overrides)
 
 int main(int argc, char **argv)
 {
-    MPI_Init(&argc, &argv);
-    run_rig_data();
+    run_rig_begin(&argc, &argv);
     check_unused_on_some_ranks("ep1", "");
     check_unused_on_some_ranks("ep4", "topology.ep=4");
     run_rig_compare("ep1", "ep4", "1e-5"); /* F32 sums in another order */

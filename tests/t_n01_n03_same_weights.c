@@ -101,8 +101,7 @@ int main(int argc, char **argv)
     static const char *const meshes[] = {"topology.ep=2", "topology.ep=4",
                                          "topology.tp=2 topology.ep=2",
                                          "topology.tp=2 topology.ep=4"};
-    MPI_Init(&argc, &argv);
-    run_rig_data();
+    run_rig_begin(&argc, &argv);
     struct reference ref = {.clip = 0.5 * first_norm()};
     start(&rig, ref.clip, "");
     ref.first = copy_weights(&rig.run);

@@ -73,10 +73,7 @@ int main(int argc, char **argv)
                                        "topology.tp=2 topology.ep=4 train.micro_batch=4",
                                        "topology.tp=4 topology.ep=2 train.micro_batch=2", NULL};
     float *want[N_LAYERS], *got[N_LAYERS];
-    int size;
-    MPI_Init(&argc, &argv);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    run_rig_data();
+    const int size = run_rig_begin(&argc, &argv);
     const char *const *cut = size == 1 ? one : four;
     train(cut[0], want);
     for (int i = 1; cut[i]; i++) {

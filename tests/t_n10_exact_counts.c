@@ -52,8 +52,7 @@ static void check_total(struct run_rig *rig, int64_t most)
 int main(int argc, char **argv)
 {
     static struct run_rig rig;
-    MPI_Init(&argc, &argv);
-    run_rig_data();
+    run_rig_begin(&argc, &argv);
     run_rig_init(&rig, "run", "train.steps=1 optimizer.warmup_steps=0");
     check_total(&rig, 40841); /* 608 .. 676 a part; BF16 sums have a spacing of 256 there */
     check_total(&rig, (INT64_C(1) << 24) + 1); /* no F32 number, nor the next no F64 number */

@@ -70,8 +70,7 @@ static void check_mesh(const char *name, const char *overrides)
 int main(int argc, char **argv)
 {
     static struct run_rig rig;
-    MPI_Init(&argc, &argv);
-    run_rig_data();
+    run_rig_begin(&argc, &argv);
     train(&rig, "tp1", "");
     run_rig_free(&rig);
     check_mesh("tp2", "topology.tp=2 topology.ep=2");

@@ -133,8 +133,7 @@ static void check_first_update(void)
 
 int main(int argc, char **argv)
 {
-    MPI_Init(&argc, &argv);
-    run_rig_data();
+    run_rig_begin(&argc, &argv);
     check_skipped("nan", "", "is not finite; step skipped");
     check_skipped("inf", "train.compute_dtype=bf16 optimizer.moments_dtype=bf16",
                   "is not finite; step skipped");

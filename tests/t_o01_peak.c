@@ -128,8 +128,7 @@ static void check_reports(void)
 
 int main(int argc, char **argv)
 {
-    MPI_Init(&argc, &argv);
-    run_rig_data();
+    run_rig_begin(&argc, &argv);
     check_header(DTYPE_F32, "F32");
     check_header(DTYPE_BF16, "BF16");
     check_reports();

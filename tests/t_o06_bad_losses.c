@@ -98,8 +98,7 @@ int main(int argc, char **argv)
     static float kept[BAD_IDS * 64];
     uint64_t before, after;
     double l2;
-    MPI_Init(&argc, &argv);
-    run_rig_data();
+    run_rig_begin(&argc, &argv);
     char overrides[64];
     snprintf(overrides, sizeof overrides, "debug.dump_step=%d", BAD_STEP);
     run_rig_init(&rig, "run", overrides);

@@ -116,10 +116,7 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-    int ranks;
-    MPI_Init(&argc, &argv);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    run_rig_data();
+    const int ranks = run_rig_begin(&argc, &argv);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         if (cases[i].ranks == ranks) check_balanced(cases[i].overrides);
     if (ranks > 1) check_worst(ranks);

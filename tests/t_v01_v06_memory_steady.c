@@ -102,10 +102,7 @@ static void check_run(int steps, const char *overrides)
 
 int main(int argc, char **argv)
 {
-    int n_ranks;
-    MPI_Init(&argc, &argv);
-    MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
-    run_rig_data();
+    const int n_ranks = run_rig_begin(&argc, &argv);
     const long before = mem_live();
     if (n_ranks == 1) check_run(STEPS, "");
     if (n_ranks == 2)
