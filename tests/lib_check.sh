@@ -1,15 +1,6 @@
 # lib_check.sh - for tests of what a configuration may say (". tests/lib_check.sh"): spoil a whole
-# configuration and read what `dsv3 check` and `dsv3 train` answer. Needs DSV3_BUILD and
-# DSV3_TEST_TMP (tests/run).
-set -eu
-
-tmp=$DSV3_TEST_TMP
-dsv3=$DSV3_BUILD/dsv3
-
-fail() {
-    echo "FAILED: $*" >&2
-    exit 1
-}
+# configuration and read what `dsv3 check` and `dsv3 train` answer.
+. tests/lib_test.sh
 
 # write NAME: standard input becomes NAME.yaml, a run of the model of tests/tiny.yaml.
 write() {

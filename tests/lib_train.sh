@@ -1,15 +1,6 @@
 # lib_train.sh - for tests of whole runs (". tests/lib_train.sh"): tiny data, a tiny model of the
-# full architecture, and a way to train it on N ranks. Needs DSV3_BUILD and
-# DSV3_TEST_TMP (tests/run).
-set -eu
-
-tmp=$DSV3_TEST_TMP
-dsv3=$DSV3_BUILD/dsv3
-
-fail() {
-    echo "FAILED: $*" >&2
-    exit 1
-}
+# full architecture, and a way to train it on N ranks.
+. tests/lib_test.sh
 
 # Text of about 40 kB in documents of very different lengths, the same every time.
 make_text() {
@@ -54,6 +45,22 @@ must_train() {
         cat "$tmp/$1.out" >&2
         fail "training $* ended with exit code $code"
     }
+}
+
+# refused CODE WORDS NAME RANKS [section.key=value ...]: training ends with this exit code and one
+# message, within 20 s ($took), and has written nothing.
+refused() {
+    want=$1 words=$2 name=$3
+    shift 2
+    code=0 begin=$(date +%s)
+    train "$@" || code=$?
+    took=$(($(date +%s) - begin))
+    said=$(cat "$tmp/$name.out")
+    [ $code = "$want" ] || fail "$name: exit code $code, expected $want: $said"
+    echo "$said" | grep -q -e "$words" || fail "$name: '$words' is not in: $said"
+    [ "$(echo "$said" | grep -c -e fatal -e "$words")" = 1 ] || fail "$name: more than once: $said"
+    [ "$took" -lt 20 ] || fail "$name: took $took s"
+    [ ! -e "$tmp/$name" ] || fail "$name: left $tmp/$name behind"
 }
 
 # same NAME1 NAME2 TOLERANCE: see tests/compare_metrics.

@@ -4,21 +4,6 @@
 . tests/lib_train.sh
 make_run
 
-# refused CODE WORDS NAME RANKS [section.key=value ...]
-refused() {
-    want=$1 words=$2 name=$3
-    shift 2
-    code=0 begin=$(date +%s)
-    train "$@" || code=$?
-    took=$(($(date +%s) - begin))
-    said=$(cat "$tmp/$name.out")
-    [ $code = "$want" ] || fail "$name: exit code $code, expected $want: $said"
-    echo "$said" | grep -q -e "$words" || fail "$name: '$words' is not in: $said"
-    [ "$(echo "$said" | grep -c -e fatal -e "$words")" = 1 ] || fail "$name: more than once: $said"
-    [ "$took" -lt 20 ] || fail "$name: took $took s"
-    [ ! -e "$tmp/$name" ] || fail "$name: left $tmp/$name behind"
-}
-
 # The configuration, with this number of ranks.
 refused 78 'topology.ep: found 3, expected a divisor of the number of ranks, 4' ep3 4 topology.ep=3
 refused 78 'found 12, expected a multiple of 16 = train.micro_batch 4 x dp 4' batch 4 \
