@@ -94,8 +94,9 @@ static inline void fixture_read_it(const char *path)
     struct dataset *ds = fixture_open(path, FIXTURE_T);
     struct reader *rd = reader_init(ds, 1, false, 1, 1);
     for (int64_t g = 0; g < dataset_samples(ds); g++) {
+        struct shard_fault fault;
         reader_request(rd, &g, 1);
-        reader_wait(rd);
+        if (!reader_try_wait(rd, &fault)) DIE(fault.code, "%s", fault.why);
     }
 }
 

@@ -32,6 +32,7 @@ static void check_reading(const struct dataset *ds, bool shuffle)
 {
     struct reader *rd = reader_init(ds, SEED, shuffle, MAX_N, DEPTH);
     struct window *win = window_init(ds);
+    struct shard_fault fault;
     int64_t g = 0, first[N_REQUESTS];
 
     mem_freeze();
@@ -44,7 +45,8 @@ static void check_reading(const struct dataset *ds, bool shuffle)
         }
         const int done = k - DEPTH + 1;
         if (done >= 0 && done < N_REQUESTS)
-            check_batch(ds, win, reader_wait(rd), shuffle, first[done], done % (MAX_N + 1));
+            check_batch(ds, win, reader_try_wait(rd, &fault), shuffle, first[done],
+                        done % (MAX_N + 1));
     }
     mem_thaw();
     window_free(win);

@@ -1,7 +1,10 @@
 /* err.c - the one place where the program ends early. */
 #include "base/err.h"
 
+#include "base/place.h"
+
 #include <errno.h>
+#include <fcntl.h>
 #include <mpi.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -26,14 +29,27 @@ static void leave_now(int sig)
     _exit(exit_code_at_deadline);
 }
 
-/* MPI_Abort has been seen to hang; an alarm ends the process whatever it does. */
-static _Noreturn void leave(enum exit_code code)
+/* A file in mpirun's directory of this job and machine, which mpirun removes; false: there is none.
+ */
+static bool name_mark(char path[512])
 {
-    exit_code_at_deadline = (int)code;
-    signal(SIGALRM, leave_now);
-    alarm(ABORT_DEADLINE_S);
-    if (mpi_is_up()) MPI_Abort(MPI_COMM_WORLD, (int)code);
-    _exit((int)code);
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK"), *dir = getenv("PMIX_SERVER_TMPDIR");
+    return rank && dir && snprintf(path, 512, "%s/dsv3-fatal", dir) < 512;
+}
+
+bool err_spoken(void)
+{
+    char path[512];
+    return name_mark(path) && access(path, F_OK) == 0;
+}
+
+bool err_speak_first(void)
+{
+    char path[512];
+    if (!name_mark(path)) return true;
+    const int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd >= 0) close(fd);
+    return fd >= 0 || errno != EEXIST;
 }
 
 /* "fatal [rank 2/4 host] ", or without ranks before MPI is up. */
@@ -50,46 +66,60 @@ static int put_speaker(char *line, const char *kind)
     return snprintf(line, LINE_BYTES, "%s ", kind);
 }
 
-static int put_place(char *line, const char *file, int at, const char *call)
+/* In one write. */
+static void say(const char *kind, const char *fmt, va_list args)
 {
-    int n = put_speaker(line, "fatal");
-    n += snprintf(line + n, (size_t)(LINE_BYTES - n), "%s:%d: ", file, at);
-    if (call && n < LINE_BYTES) n += snprintf(line + n, (size_t)(LINE_BYTES - n), "%.200s: ", call);
-    return n < LINE_BYTES ? n : LINE_BYTES - 1;
+    char line[LINE_BYTES];
+    int n = put_speaker(line, kind);
+    n += vsnprintf(line + n, (size_t)(LINE_BYTES - n), fmt, args);
+    if (n > LINE_BYTES - 2) n = LINE_BYTES - 2; /* n may be what did not fit */
+    line[n++] = '\n';
+    if (write(STDERR_FILENO, line, (size_t)n) < 0) { /* nowhere left to say it */
+    }
 }
 
-/* n may be what did not fit. In one write, after what this process has said before. */
-static void write_line(char *text, int n)
+_Noreturn void err_exit(enum exit_code code)
 {
-    if (n > LINE_BYTES - 2) n = LINE_BYTES - 2;
-    text[n++] = '\n';
-    fflush(stdout);
-    if (write(STDERR_FILENO, text, (size_t)n) < 0) { /* nowhere left to say it */
-    }
+    _exit((int)code);
+}
+
+void err_say(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    say("fatal", fmt, args);
+    va_end(args);
 }
 
 _Noreturn void die_at(enum exit_code code, const char *file, int line, const char *call,
                       const char *fmt, ...)
 {
-    char text[LINE_BYTES];
-    int n = put_place(text, file, line, call);
+    /* Standard output that nobody reads and MPI_Abort have been seen to hang; the alarm ends the
+     * process whatever they do. */
+    exit_code_at_deadline = (int)code;
+    signal(SIGALRM, leave_now);
+    alarm(ABORT_DEADLINE_S);
+    char why[LINE_BYTES], place[128] = "";
     va_list args;
     va_start(args, fmt);
-    n += vsnprintf(text + n, (size_t)(LINE_BYTES - n), fmt, args);
+    vsnprintf(why, sizeof why, fmt, args);
     va_end(args);
-    write_line(text, n);
-    leave(code);
+    if (place_in_step() && !strstr(why, "step ")) place_text(place, sizeof place);
+    while (!err_speak_first()) pause(); /* the first speaker's abort ends this process */
+    fflush(stdout);
+    err_say("%s:%d: %.200s%s%s%s%s", file, line, call ? call : "", call ? ": " : "", why,
+            *place ? "; " : "", place);
+    if (mpi_is_up()) MPI_Abort(MPI_COMM_WORLD, (int)code);
+    err_exit(code);
 }
 
 void warn_line(const char *fmt, ...)
 {
-    char text[LINE_BYTES];
-    int n = put_speaker(text, "warning");
+    fflush(stdout);
     va_list args;
     va_start(args, fmt);
-    n += vsnprintf(text + n, (size_t)(LINE_BYTES - n), fmt, args);
+    say("warning", fmt, args);
     va_end(args);
-    write_line(text, n);
 }
 
 _Noreturn void die_mpi_at(const char *file, int line, const char *call, int mpi_error)

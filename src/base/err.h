@@ -22,12 +22,25 @@ enum exit_code {
 /*
  * Print one line to stderr in one write,
  *     fatal [rank 2/4 host] file.c:11: CALL: message
- * and end the job: MPI_Abort(MPI_COMM_WORLD, code) between MPI_Init and MPI_Finalize, _exit(code)
- * otherwise. Never returns, never hangs: if MPI_Abort has not ended this process after 10 s, _exit.
- * call may be NULL.
+ * (within a step with the place of the run behind it, see place.h) and end the job:
+ * MPI_Abort(MPI_COMM_WORLD, code) between MPI_Init and MPI_Finalize, _exit(code) otherwise. Never
+ * returns, never hangs: whatever has not ended after 10 s, _exit(code) ends. When another rank of
+ * the machine has spoken before, this one is silent: the first cause stands alone. call may be
+ * NULL.
  */
 _Noreturn void die_at(enum exit_code code, const char *file, int line, const char *call,
                       const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+
+/* For signal handlers: a line like those of die_at, without place and end. Allocates nothing. */
+void err_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* Also for signal handlers: end this process at once; mpirun ends the job. */
+_Noreturn void err_exit(enum exit_code code);
+
+/* True for the first caller among the ranks of this machine below mpirun, which may then say why
+ * the job ends; always true elsewhere. */
+bool err_speak_first(void);
+bool err_spoken(void); /* somebody has been the first */
 
 /* Stop with CODE_INTERNAL unless cond holds; the message gives the numbers: found and expected. */
 #define CHECK(cond, ...) CHECK_CODE(CODE_INTERNAL, cond, __VA_ARGS__)

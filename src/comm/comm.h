@@ -36,6 +36,7 @@ struct comm {
     const struct backend *be; /* NULL: a plan pass, calls only count and size the staging */
     struct stream *stream;
     struct arena *staging;     /* borrowed; pushed and popped within each call */
+    bool check_rows;           /* debug.check_exchange: compare counts before moving rows */
     double *host_all;          /* owned: a few numbers of every rank */
     struct comm_counts counts; /* since they were last taken */
 };

@@ -9,8 +9,10 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "comm/reduce.h"
+#include "topo/wait.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { HOST_MAX = 64 }; /* numbers in one host reduction */
@@ -71,6 +73,11 @@ static void end_even(struct comm *comm, enum comm_kind kind, enum axis axis, dou
     end(comm, kind, axis, start);
 }
 
+static void wait_for(const struct mesh_axis *a, enum comm_kind kind, int n, MPI_Request *requests)
+{
+    wait_all(a->axis, comm_kind_name(kind), n, requests);
+}
+
 static int as_int(int64_t n)
 {
     CHECK(n >= 0 && n <= INT_MAX, "message of %lld elements, MPI counts to %d", (long long)n,
@@ -96,7 +103,9 @@ static void reduce_pieces(const struct mesh_axis *a, char *buf, char *all, const
         const int64_t m = n - at < piece ? n - at : piece;
         char *here = buf + at * width;
         const int bytes = as_int(m * width);
-        MPI_CHECK(MPI_Allgather(here, bytes, MPI_BYTE, all, bytes, MPI_BYTE, a->comm));
+        MPI_Request request;
+        MPI_CHECK(MPI_Iallgather(here, bytes, MPI_BYTE, all, bytes, MPI_BYTE, a->comm, &request));
+        wait_for(a, COMM_ALL_REDUCE, 1, &request);
         for (int r = 0; r < a->size; r++) row[r] = all + (int64_t)r * bytes;
         reduce_rows(here, row, a->size, m, dt, op);
     }
@@ -121,7 +130,9 @@ void comm_all_reduce(struct comm *comm, enum axis axis, void *buf, int64_t n, en
 static void reduce_numbers(const struct mesh_axis *a, double *x, double *all, int n,
                            enum reduce_op op)
 {
-    MPI_CHECK(MPI_Allgather(x, n, MPI_DOUBLE, all, n, MPI_DOUBLE, a->comm));
+    MPI_Request request;
+    MPI_CHECK(MPI_Iallgather(x, n, MPI_DOUBLE, all, n, MPI_DOUBLE, a->comm, &request));
+    wait_for(a, COMM_ALL_REDUCE_HOST, 1, &request);
     for (int i = 0; i < n; i++) {
         x[i] = all[i];
         for (int r = 1; r < a->size; r++) {
@@ -162,7 +173,7 @@ static void swap_pieces(const struct mesh_axis *a, const void **row, char *recv,
         const void *piece = elem(in, dt, to * row_n + at);
         MPI_CHECK(MPI_Isend(piece, bytes, MPI_BYTE, to, 0, a->comm, &requests[n_requests++]));
     }
-    MPI_CHECK(MPI_Waitall(n_requests, requests, MPI_STATUSES_IGNORE));
+    wait_for(a, COMM_REDUCE_SCATTER, n_requests, requests);
 }
 
 void comm_reduce_scatter(struct comm *comm, enum axis axis, void *out, const void *in, int64_t n,
@@ -196,8 +207,10 @@ static void gather_rows(const struct mesh_axis *a, void *out, const void *in, co
     const bool wide = bytes > INT_MAX && bytes % 8 == 0;
     const MPI_Datatype unit = wide ? MPI_INT64_T : MPI_BYTE;
     const int count = as_int((int64_t)(wide ? bytes / 8 : bytes));
-    MPI_CHECK(
-        MPI_Allgather(in == mine ? MPI_IN_PLACE : in, count, unit, out, count, unit, a->comm));
+    MPI_Request request;
+    MPI_CHECK(MPI_Iallgather(in == mine ? MPI_IN_PLACE : in, count, unit, out, count, unit, a->comm,
+                             &request));
+    wait_for(a, COMM_ALL_GATHER, 1, &request);
 }
 
 void comm_all_gather(struct comm *comm, enum axis axis, void *out, const void *in, int64_t n,
@@ -214,6 +227,15 @@ void comm_all_gather(struct comm *comm, enum axis axis, void *out, const void *i
     end_even(comm, COMM_ALL_GATHER, axis, start, bytes);
 }
 
+/* in [size, bytes] -> out [size, bytes] */
+static void swap_even(const struct mesh_axis *a, void *out, const void *in, size_t bytes)
+{
+    const int count = as_int((int64_t)bytes);
+    MPI_Request request;
+    MPI_CHECK(MPI_Ialltoall(in, count, MPI_BYTE, out, count, MPI_BYTE, a->comm, &request));
+    wait_for(a, COMM_ALL_TO_ALL, 1, &request);
+}
+
 void comm_all_to_all(struct comm *comm, enum axis axis, void *out, const void *in, int64_t n,
                      enum dtype dt)
 {
@@ -224,9 +246,7 @@ void comm_all_to_all(struct comm *comm, enum axis axis, void *out, const void *i
         return;
     }
     const double start = begin(comm);
-    if (comm->be)
-        MPI_CHECK(MPI_Alltoall(in, as_int((int64_t)bytes), MPI_BYTE, out, as_int((int64_t)bytes),
-                               MPI_BYTE, a->comm));
+    if (comm->be) swap_even(a, out, in, bytes);
     end_even(comm, COMM_ALL_TO_ALL, axis, start, bytes);
 }
 
@@ -251,8 +271,24 @@ static void swap_rows(const struct mesh_axis *a, char *out, const int64_t *recv_
         else if (send_rows[r])
             MPI_CHECK(MPI_Isend(in, as_int(send_rows[r]), row, r, 0, a->comm, &requests[n++]));
     }
-    MPI_CHECK(MPI_Waitall(n, requests, MPI_STATUSES_IGNORE));
+    wait_for(a, COMM_ALL_TO_ALL_ROWS, n, requests);
     MPI_CHECK(MPI_Type_free(&row));
+}
+
+/* A receive that does not fit the send hangs, or takes the rows of another call. told [size] is
+ * staging. Collective over world. */
+static void check_counts(const struct comm *comm, const struct mesh_axis *a, int64_t *told,
+                         const int64_t *recv_rows, const int64_t *send_rows)
+{
+    char why[160] = "";
+    int r = 0;
+    swap_even(a, told, send_rows, sizeof *told);
+    while (r < a->size && told[r] == recv_rows[r]) r++;
+    if (r < a->size)
+        snprintf(why, sizeof why, "rank %d sends %lld rows to rank %d over %s, which expects %lld",
+                 a->world_rank[r], (long long)told[r], comm->mesh->rank, axis_name(a->axis),
+                 (long long)recv_rows[r]);
+    AGREE(MPI_COMM_WORLD, r == a->size, CODE_INTERNAL, why);
 }
 
 void comm_all_to_all_rows(struct comm *comm, enum axis axis, void *out, const int64_t *recv_rows,
@@ -265,7 +301,9 @@ void comm_all_to_all_rows(struct comm *comm, enum axis axis, void *out, const in
     }
     const size_t mark = arena_mark(comm->staging);
     MPI_Request *requests = arena_push(comm->staging, sizeof(MPI_Request) * 2 * (size_t)a->size);
+    int64_t *told = arena_push(comm->staging, sizeof *told * (size_t)a->size);
     const double start = begin(comm);
+    if (comm->be && comm->check_rows) check_counts(comm, a, told, recv_rows, send_rows);
     if (comm->be) swap_rows(a, out, recv_rows, in, send_rows, row_bytes, requests);
     for (int r = 0; r < a->size; r++)
         if (r != a->rank)

@@ -36,8 +36,9 @@ struct config_run {
     const char *dir; /* everything the run writes lies here */
     int64_t seed;
     enum run_backend backend;
-    bool overwrite; /* a non-empty dir is an error unless set */
-    int threads;    /* per rank; 0: OMP_NUM_THREADS, or this rank's share of its cores */
+    bool overwrite;    /* a non-empty dir is an error unless set */
+    double deadline_s; /* longest wait for another rank */
+    int threads;       /* per rank; 0: OMP_NUM_THREADS, or this rank's share of its cores */
 };
 
 struct config_topology {
@@ -119,6 +120,7 @@ struct config_optimizer {
 };
 
 enum bad_value { BAD_NAN, BAD_INF, BAD_HUGE }; /* huge: 1e38, whose square is no F32 */
+enum debug_fault { FAULT_NONE, FAULT_STOP, FAULT_KILL, FAULT_CRASH, FAULT_HANG };
 struct config_debug {
     bool token_hash;       /* log a hash of each step's tokens and sample ids */
     int64_t dump_step;     /* write per-token loss and expert ids of this step; 0: never */
@@ -130,6 +132,10 @@ struct config_debug {
     const char *bad_grad_param;
     int bad_grad_rank;
     enum bad_value bad_grad_value;
+    bool check_exchange;    /* compare the counts of every expert exchange before it */
+    enum debug_fault fault; /* what fault_rank does to itself when it comes to fault_at */
+    int fault_rank;
+    const char *fault_at; /* as messages name a place: "step 5, dispatch forward of layer 3" */
 };
 
 struct config {

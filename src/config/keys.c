@@ -14,6 +14,7 @@ static const char *const mtp_hiddens[] = {"normed", "raw", NULL};
 static const char *const units[] = {"tokens", "steps", NULL};
 static const char *const dtypes[] = {"f32", "bf16", NULL}; /* DTYPE_F32, DTYPE_BF16 */
 static const char *const bad_values[] = {"nan", "inf", "huge", NULL};
+static const char *const faults[] = {"none", "stop", "kill", "crash", "hang", NULL};
 static const char *const lr_schedules[] = {"constant", "cosine", "linear", "stages", NULL};
 
 /* Widths are bounded so that no count of the largest layer leaves 64 bits; experts and MTP modules
@@ -64,6 +65,8 @@ const struct key config_keys[] = {
     INT64("run.seed", run.seed, 0, "1234", "seed of initial weights and sample order"),
     CHOICE("run.backend", run.backend, backends, "auto", "where to compute; auto: cuda if usable"),
     BOOL("run.overwrite", run.overwrite, "false", "start although run.dir is not empty"),
+    NUMBER("run.deadline_s", run.deadline_s, 0, INFINITY, KEY_ABOVE_MIN, "600",
+           "seconds after which a rank that others wait for is called missing and the run ends"),
     INT("run.threads", run.threads, 0, 4096, "0",
         "threads of each rank, at most cores / ranks that share them; 0: OMP_NUM_THREADS, or that"),
 
@@ -234,6 +237,14 @@ const struct key config_keys[] = {
     INT("debug.bad_grad_rank", debug.bad_grad_rank, 0, 1 << 20, "0", "the rank that puts it"),
     CHOICE("debug.bad_grad_value", debug.bad_grad_value, bad_values, "nan",
            "the value; huge is 1e38, whose square does not fit F32"),
+    BOOL("debug.check_exchange", debug.check_exchange, "false",
+         "compare what ranks send and expect before every exchange of rows"),
+    CHOICE(
+        "debug.fault", debug.fault, faults, "none",
+        "what fault_rank does to itself at fault_at: SIGSTOP, SIGKILL, SIGSEGV, or wait for ever"),
+    INT("debug.fault_rank", debug.fault_rank, 0, 1 << 20, "0", "the rank with the fault"),
+    TEXT("debug.fault_at", debug.fault_at, KEY_EMPTY, "\"\"",
+         "a place as messages name it: step 5, dispatch forward of layer 3"),
 };
 const int n_config_keys = (int)(sizeof config_keys / sizeof *config_keys);
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "config/config.h"
+#include "data/shard.h"
 #include "topo/mesh.h"
 
 /* Shards opened and checked; reading is thread-safe. */
@@ -55,6 +56,8 @@ void reader_free(struct reader *rd);
 /* Ask for the n samples with global sample numbers g[0..n); they are read in the background. */
 void reader_request(struct reader *rd, const int64_t *g, int n);
 
-/* The oldest outstanding request, valid until the next reader_wait. Blocks (sleeping, not
- * spinning). An unreadable or out-of-vocabulary place is fatal with file, offset and id. */
-const struct batch *reader_wait(struct reader *rd);
+/* The oldest outstanding request, valid until the next call. Blocks (sleeping, not spinning). NULL
+ * with fault, now and on every later call, when a place is unreadable or an id not in the
+ * vocabulary (file, offset, id), or when the file system does not answer before the deadline for
+ * ranks (run.deadline_s). Not collective: the caller agrees with the other ranks. */
+const struct batch *reader_try_wait(struct reader *rd, struct shard_fault *fault);

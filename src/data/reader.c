@@ -6,10 +6,13 @@
 #include "data/dataset.h"
 
 #include "base/mem.h"
+#include "topo/wait.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 
 struct slot {
     struct batch batch;
@@ -60,7 +63,7 @@ static void *read_ahead(void *arg)
         pthread_mutex_lock(&rd->lock);
         if (bad) {
             rd->failed = true;
-            rd->fault = fault;
+            shard_fault_set(&rd->fault, fault.code, "%s data: %s", rd->ds->what, fault.why);
             pthread_cond_signal(&rd->ready);
             break;
         }
@@ -106,7 +109,11 @@ struct reader *reader_init(const struct dataset *ds, uint64_t seed, bool shuffle
     }
     pthread_mutex_init(&rd->lock, NULL);
     pthread_cond_init(&rd->work, NULL);
-    pthread_cond_init(&rd->ready, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&rd->ready, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     start_thread(rd);
     return rd;
 }
@@ -147,14 +154,35 @@ void reader_request(struct reader *rd, const int64_t *g, int n)
     pthread_mutex_unlock(&rd->lock);
 }
 
-const struct batch *reader_wait(struct reader *rd)
+/* Sooner than the ranks that wait for this one lose patience: this one knows more. */
+static struct timespec patience(double seconds)
 {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    const double until = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec + 0.9 * seconds;
+    return (struct timespec){(time_t)until, (long)(1e9 * (until - floor(until)))};
+}
+
+const struct batch *reader_try_wait(struct reader *rd, struct shard_fault *fault)
+{
+    const double limit_s = wait_deadline_s() < 1e9 ? wait_deadline_s() : 1e9;
+    const struct timespec until = patience(limit_s);
+    const struct batch *batch = NULL;
+    int late = 0;
     pthread_mutex_lock(&rd->lock);
     CHECK(rd->n_taken < rd->n_requested, "waiting for batch %ld, which nobody requested",
           (long)rd->n_taken);
-    while (!rd->failed && rd->n_read <= rd->n_taken) pthread_cond_wait(&rd->ready, &rd->lock);
-    if (rd->n_read <= rd->n_taken) DIE(rd->fault.code, "%s data: %s", rd->ds->what, rd->fault.why);
-    const struct batch *batch = &rd->slot[rd->n_taken++ % (rd->depth + 1)].batch;
+    while (!rd->failed && !late && rd->n_read <= rd->n_taken)
+        late = pthread_cond_timedwait(&rd->ready, &rd->lock, &until);
+    if (rd->n_read > rd->n_taken)
+        batch = &rd->slot[rd->n_taken++ % (rd->depth + 1)].batch;
+    else if (rd->failed)
+        *fault = rd->fault;
+    else
+        shard_fault_set(fault, CODE_IO,
+                        "%s data: reading has not ended after 0.9 x %g s "
+                        "(run.deadline_s)",
+                        rd->ds->what, limit_s);
     pthread_mutex_unlock(&rd->lock);
     return batch;
 }

@@ -2,6 +2,7 @@
 #include "model/model.h"
 
 #include "base/mem.h"
+#include "base/place.h"
 #include "model/exchange.h"
 
 #include <stdio.h>
@@ -191,6 +192,7 @@ static void stage_end_fwd(struct model *m, int k)
     struct flow *f = &m->flow;
     struct stage_out *s = &f->stage[k];
     const struct norm_shape norm = hidden_norm(m);
+    place_at(k == 0 ? "loss" : "MTP loss");
     s->h = f->h;
     s->n = push(m, f->N * m->D, m->dt);
     s->rstd = push(m, f->N, DTYPE_F32);
@@ -203,7 +205,10 @@ static void layer_fwd(struct model *m, struct layer *l)
 {
     struct flow *f = &m->flow;
     f->acts[l->index].mark = arena_mark(&m->stack);
-    for (int i = 0; i < l->n_phases; i++) l->phases[i]->fwd(m, l, f);
+    for (int i = 0; i < l->n_phases; i++) {
+        place_in_layer(l->phases[i]->name, "forward", l->index);
+        l->phases[i]->fwd(m, l, f);
+    }
     if (f->train) return;
     /* Evaluation keeps the hidden state only, in what training uses for its gradient. */
     RUN(m, copy, f->dh, f->h, (size_t)(f->N * m->D) * dtype_bytes(m->dt));
@@ -217,6 +222,7 @@ void model_forward(struct model *m, bool train)
     const int L = m->cfg->model.num_hidden_layers;
     f->train = train;
     void *h = push(m, f->N * m->D, m->dt);
+    place_in_layer("embedding", "forward", -1);
     embed_fwd(m, h, f->input[0]);
     f->h = h;
     for (int l = 0; l < L; l++) layer_fwd(m, &m->layer[l]);
@@ -231,7 +237,10 @@ void model_forward(struct model *m, bool train)
 static void layer_bwd(struct model *m, struct layer *l)
 {
     struct flow *f = &m->flow;
-    for (int i = l->n_phases - 1; i >= 0; i--) l->phases[i]->bwd(m, l, f);
+    for (int i = l->n_phases - 1; i >= 0; i--) {
+        place_in_layer(l->phases[i]->name, "backward", l->index);
+        l->phases[i]->bwd(m, l, f);
+    }
     arena_pop(&m->stack, f->acts[l->index].mark);
 }
 
@@ -248,6 +257,7 @@ void model_backward(struct model *m)
         if (k > 0) layer_bwd(m, &m->layer[L + k - 1]);
     }
     for (int l = L - 1; l >= 0; l--) layer_bwd(m, &m->layer[l]);
+    place_in_layer("embedding", "backward", -1);
     embed_bwd(m, f->dh, f->input[0]);
     arena_pop(&m->stack, 0);
 }

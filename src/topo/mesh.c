@@ -1,13 +1,15 @@
 /* mesh.c - coordinates and communicators; see mesh.h. */
 #define _GNU_SOURCE /* sched_getaffinity */
-#include "topo/mesh.h"
-
 #include "base/err.h"
+#include "base/signals.h"
+#include "topo/wait.h"
 
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { SPEAKER_S = 15 }; /* longer than die_at takes at most */
 
 const char *axis_name(enum axis axis)
 {
@@ -15,20 +17,37 @@ const char *axis_name(enum axis axis)
     return names[axis];
 }
 
+/* Bytes of every rank of comm, in order. */
+static void gather(void *all, const void *mine, int bytes, MPI_Comm comm, const char *what)
+{
+    MPI_Request request;
+    MPI_CHECK(MPI_Iallgather(mine, bytes, MPI_BYTE, all, bytes, MPI_BYTE, comm, &request));
+    wait_all(AXIS_WORLD, what, 1, &request);
+}
+
+/* The communicator of the ranks that share memory with this one. */
+static MPI_Comm split_machine(const struct mesh *mesh)
+{
+    MPI_Comm local;
+    signals_guard("MPI_Comm_split_type", wait_deadline_s());
+    MPI_CHECK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, mesh->rank, MPI_INFO_NULL,
+                                  &local));
+    signals_guard(NULL, 0);
+    return local;
+}
+
 /* How many ranks this machine has, and how many of them may run on a core that this rank may run
  * on, itself included. */
 static void count_machine_ranks(struct mesh *mesh)
 {
-    MPI_Comm local;
-    MPI_CHECK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, mesh->rank, MPI_INFO_NULL,
-                                  &local));
+    MPI_Comm local = split_machine(mesh);
     int n_local, n = 0;
     MPI_CHECK(MPI_Comm_size(local, &n_local));
     cpu_set_t mine, both, *sets = malloc(sizeof *sets * (size_t)n_local);
     CHECK(sets, "no memory for %d core sets", n_local);
     CPU_ZERO(&mine);
     sched_getaffinity(0, sizeof mine, &mine);
-    MPI_CHECK(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, sets, sizeof mine, MPI_BYTE, local));
+    gather(sets, &mine, sizeof mine, local, "gathering of core sets");
     for (int r = 0; r < n_local; r++) {
         CPU_AND(&both, &mine, &sets[r]);
         n += CPU_COUNT(&both) > 0;
@@ -45,7 +64,7 @@ static void axis_place(struct mesh *mesh, enum axis axis, int size, int first, i
 {
     struct mesh_axis *a = &mesh->axis[axis];
     *a = (struct mesh_axis){
-        .size = size, .rank = (mesh->rank - first) / stride, .comm = MPI_COMM_NULL};
+        .axis = axis, .size = size, .rank = (mesh->rank - first) / stride, .comm = MPI_COMM_NULL};
     a->world_rank = malloc(sizeof(int) * (size_t)size);
     a->same_node = malloc(sizeof(bool) * (size_t)size);
     CHECK(a->world_rank && a->same_node, "no memory for an axis of %d ranks", size);
@@ -89,13 +108,13 @@ static int *find_leaders(const struct mesh *mesh, int ranks_per_node)
         for (int r = 0; r < mesh->size; r++) leader_of[r] = r / ranks_per_node * ranks_per_node;
         return leader_of;
     }
-    MPI_Comm local;
-    int leader;
-    MPI_CHECK(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, mesh->rank, MPI_INFO_NULL,
-                                  &local));
-    MPI_CHECK(MPI_Allreduce(&mesh->rank, &leader, 1, MPI_INT, MPI_MIN, local));
+    MPI_Comm local = split_machine(mesh);
+    int leader = mesh->rank; /* the lowest rank of the machine has rank 0 in local */
+    MPI_Request request;
+    MPI_CHECK(MPI_Ibcast(&leader, 1, MPI_INT, 0, local, &request));
+    wait_all(AXIS_WORLD, "naming of nodes", 1, &request);
     MPI_CHECK(MPI_Comm_free(&local));
-    MPI_CHECK(MPI_Allgather(&leader, 1, MPI_INT, leader_of, 1, MPI_INT, MPI_COMM_WORLD));
+    gather(leader_of, &leader, sizeof leader, MPI_COMM_WORLD, "gathering of nodes");
     return leader_of;
 }
 
@@ -109,29 +128,47 @@ void mesh_plan(struct mesh *mesh, const struct mesh_shape *shape, int rank)
     free(leader_of);
 }
 
+static void find_hosts(struct mesh *mesh)
+{
+    char mine[sizeof *mesh->host] = "";
+    gethostname(mine, sizeof mine - 1);
+    mesh->host = malloc(sizeof *mesh->host * (size_t)mesh->size);
+    CHECK(mesh->host, "no memory for the names of %d hosts", mesh->size);
+    gather(mesh->host, mine, sizeof mine, MPI_COMM_WORLD, "gathering of hosts");
+}
+
 void mesh_init(struct mesh *mesh, const struct config *cfg)
 {
     memset(mesh, 0, sizeof *mesh);
     MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &mesh->rank));
     MPI_CHECK(MPI_Comm_size(MPI_COMM_WORLD, &mesh->size));
+    find_hosts(mesh);
     count_machine_ranks(mesh);
     int *leader_of = find_leaders(mesh, cfg->topology.ranks_per_node);
     place(mesh, cfg->topology.tp, cfg->topology.ep, leader_of);
     free(leader_of);
     for (int i = 0; i < N_AXES; i++) {
         struct mesh_axis *a = &mesh->axis[i];
+        signals_guard("MPI_Comm_split", wait_deadline_s());
         MPI_CHECK(MPI_Comm_split(MPI_COMM_WORLD, a->world_rank[0], mesh->rank, &a->comm));
+        signals_guard(NULL, 0);
     }
+    wait_set_mesh(mesh);
 }
 
 void mesh_free(struct mesh *mesh)
 {
+    if (mesh->host) {
+        wait_barrier("end of the mesh");
+        wait_set_mesh(NULL);
+    }
     for (int i = 0; i < N_AXES; i++) {
         struct mesh_axis *a = &mesh->axis[i];
         if (a->world_rank && a->comm != MPI_COMM_NULL) MPI_CHECK(MPI_Comm_free(&a->comm));
         free(a->world_rank);
         free(a->same_node);
     }
+    free(mesh->host);
     memset(mesh, 0, sizeof *mesh);
 }
 
@@ -156,16 +193,23 @@ int mesh_threads(const struct mesh *mesh, const struct config *cfg)
     return asked > 0 && asked < most ? asked : most;
 }
 
+void mesh_broadcast(void *data, size_t bytes, const char *what)
+{
+    MPI_Request request;
+    MPI_CHECK(MPI_Ibcast(data, (int)bytes, MPI_BYTE, 0, MPI_COMM_WORLD, &request));
+    wait_all(AXIS_WORLD, what, 1, &request);
+}
+
 char *mesh_broadcast_text(const char *text)
 {
     int rank;
     MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     int64_t n = rank == 0 ? (int64_t)strlen(text) : 0;
-    MPI_CHECK(MPI_Bcast(&n, 1, MPI_INT64_T, 0, MPI_COMM_WORLD));
+    mesh_broadcast(&n, sizeof n, "broadcast of a length");
     char *copy = calloc(1, (size_t)n + 1);
     CHECK(copy, "no memory for %lld bytes of text", (long long)n);
     if (rank == 0) memcpy(copy, text, (size_t)n);
-    MPI_CHECK(MPI_Bcast(copy, (int)n, MPI_BYTE, 0, MPI_COMM_WORLD));
+    mesh_broadcast(copy, (size_t)n, "broadcast of a text");
     return copy;
 }
 
@@ -176,8 +220,11 @@ void agree_at(const char *file, int line, MPI_Comm comm, bool ok, enum exit_code
     MPI_CHECK(MPI_Comm_rank(comm, &rank));
     MPI_CHECK(MPI_Comm_size(comm, &size));
     const int mine = ok ? size : rank;
-    MPI_CHECK(MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, comm));
+    MPI_Request request;
+    MPI_CHECK(MPI_Iallreduce(&mine, &first, 1, MPI_INT, MPI_MIN, comm, &request));
+    wait_all(AXIS_WORLD, "agreement", 1, &request);
     if (first == size) return;
     if (first == rank) die_at(code, file, line, "agree", "%s", why);
-    for (;;) pause(); /* the speaker's MPI_Abort ends this process */
+    sleep(SPEAKER_S); /* the speaker's MPI_Abort ends this process */
+    DIE(code, "rank %d met a fault and has not ended the job", first);
 }

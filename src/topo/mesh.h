@@ -17,6 +17,7 @@
 enum axis { AXIS_WORLD, AXIS_DP, AXIS_TP, AXIS_EP, AXIS_EDP, N_AXES };
 
 struct mesh_axis {
+    enum axis axis;  /* which one this is */
     int size, rank;  /* of this rank along the axis */
     int *world_rank; /* [size] world ranks of the members, in axis order */
     bool *same_node; /* [size] whether a member is on this rank's node */
@@ -29,6 +30,7 @@ struct mesh {
     int node, n_nodes, local_rank, local_size;
     int machine_ranks; /* ranks of this machine, whatever topology.ranks_per_node says */
     int core_sharers;  /* ranks of this machine that may run on this rank's cores */
+    char (*host)[64];  /* [size] names, for messages only */
     struct mesh_axis axis[N_AXES];
 };
 
@@ -59,6 +61,10 @@ int mesh_threads(const struct mesh *mesh, const struct config *cfg);
 /* The text of rank 0, NUL-terminated, on every rank; new memory, free with free(). Collective over
  * MPI_COMM_WORLD. text is read on rank 0 only. */
 char *mesh_broadcast_text(const char *text);
+
+/* bytes of rank 0 on every rank, in place. Collective over MPI_COMM_WORLD. what: for the message
+ * when a rank does not come. */
+void mesh_broadcast(void *data, size_t bytes, const char *what);
 
 /* Collective over comm. If any rank is not ok, the lowest such rank prints why and the job ends
  * with code. */

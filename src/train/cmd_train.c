@@ -3,6 +3,9 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/place.h"
+#include "base/signals.h"
+#include "topo/wait.h"
 #include "train/run.h"
 
 #include <stdio.h>
@@ -56,12 +59,18 @@ static int train(int argc, char **argv)
     MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     MPI_CHECK(MPI_Comm_size(MPI_COMM_WORLD, &size));
     if (!launched_as_one_world(size)) return CODE_USAGE;
+    if (argc < 1) {
+        if (rank == 0) fprintf(stderr, "usage: dsv3 train FILE [section.key=value ...]\n");
+        return CODE_USAGE;
+    }
+    place_at("configuration");
     char *text = read_config(rank, size, argc, argv);
     if (!text) return CODE_CONFIG;
     struct config cfg;
     struct run run;
     config_from_text(&cfg, text);
     free(text);
+    wait_set_deadline(cfg.run.deadline_s);
     run_init(&run, &cfg);
     run_loop(&run);
     run_free(&run);
@@ -72,16 +81,19 @@ static int train(int argc, char **argv)
 
 int cmd_train(int argc, char **argv)
 {
-    if (argc < 1) {
-        fprintf(stderr, "usage: dsv3 train FILE [section.key=value ...]\n");
-        return CODE_USAGE;
-    }
     /* Ranks that wait must not take the cores from ranks that compute. */
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+    setenv("OMPI_MCA_opal_signal", "", 0); /* our line instead of Open MPI's page */
+    signals_install();
+    place_at("MPI_Init");
+    signals_guard("MPI_Init", wait_deadline_s());
     int level;
     MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    signals_guard(NULL, 0);
     const int code = train(argc, argv);
+    signals_rest();
+    signals_guard("MPI_Finalize", wait_deadline_s());
     MPI_Finalize();
     return code;
 }

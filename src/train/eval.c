@@ -4,6 +4,7 @@
  * filled with sequences that have no labels, so that all ranks take part in every exchange.
  */
 #include "base/clock.h"
+#include "base/place.h"
 #include "train/run.h"
 
 /* Sequences of this rank in a round; beyond the end: sequence 0, not valid. */
@@ -21,6 +22,7 @@ static void request_round(struct run *run, int64_t round, int64_t n)
 void run_eval(struct run *run)
 {
     const double start = clock_s();
+    place_stage("evaluation after step", run->progress.step);
     struct model *m = &run->model;
     const int B = m->flow.B, asked = run->cfg->train.eval_sequences;
     const int64_t have = dataset_samples(run->heldout_data);
@@ -29,7 +31,8 @@ void run_eval(struct run *run)
     int64_t n_label[1 + MAX_MTP] = {0};
     for (int64_t round = 0; round < n_rounds; round++) {
         request_round(run, round, n);
-        const struct batch *batch = reader_wait(run->heldout_reader);
+        const struct batch *batch = reader_try_wait(run->heldout_reader, &run->data_fault);
+        run_agree_data(run);
         model_load(m, batch->token, batch->doc_start, run->valid);
         model_count_labels(m, batch->token, batch->doc_start, run->valid, n_label);
         model_forward(m, false);

@@ -33,8 +33,9 @@ struct run {
     struct reader *train_reader, *heldout_reader;
     struct metrics *metrics;
     struct progress progress;
-    int skipped_in_row; /* steps, up to now */
-    double data_s;      /* waiting for data in this step */
+    int skipped_in_row;            /* steps, up to now */
+    double data_s;                 /* waiting for data in this step */
+    struct shard_fault data_fault; /* of this rank's reader; all zero: none */
 
     int max_micro;                /* micro-batches a rank has in one step, at most */
     int32_t *token, *doc_start;   /* [max_micro, B, T + 1] of this step */
@@ -83,6 +84,9 @@ void run_request_step(struct run *run, const struct progress *at);
 
 /* How many token losses since the last call were not finite, and where. Collective. */
 struct bad_losses run_take_bad_losses(struct run *run);
+
+/* End the job with data_fault of the lowest rank that has one. Collective over world. */
+void run_agree_data(const struct run *run);
 
 /* Loss over the held-out set (train.eval_sequences of it), reported through metrics. */
 void run_eval(struct run *run);

@@ -4,8 +4,11 @@
  */
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/place.h"
+#include "topo/wait.h"
 #include "train/run.h"
 
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -13,15 +16,16 @@
 #define DSV3_VERSION "unknown"
 #endif
 
-/* Most faults of a configuration are seen by all ranks: one of them says so. Collective. */
-__attribute__((format(printf, 2, 3))) static void agree_config(bool ok, const char *fmt, ...)
+/* Most faults are seen by all ranks: one of them says so. Collective. */
+__attribute__((format(printf, 3, 4))) static void agree(bool ok, enum exit_code code,
+                                                        const char *fmt, ...)
 {
     char why[1024];
     va_list args;
     va_start(args, fmt);
     vsnprintf(why, sizeof why, fmt, args);
     va_end(args);
-    AGREE(MPI_COMM_WORLD, ok, CODE_CONFIG, why);
+    AGREE(MPI_COMM_WORLD, ok, code, why);
 }
 
 /* All ranks of a machine together must fit; checked before anything is taken. */
@@ -29,10 +33,10 @@ static void check_memory(const struct run *run)
 {
     const size_t rank_bytes = memory_total(&run->plan.balanced);
     const size_t node_bytes = rank_bytes * (size_t)run->mesh.machine_ranks;
-    agree_config(node_bytes <= mem_physical(),
-                 "this run takes %.2f GiB a rank on %d ranks of this machine, which has %.2f GiB",
-                 (double)rank_bytes / (1 << 30), run->mesh.machine_ranks,
-                 (double)mem_physical() / (1 << 30));
+    agree(node_bytes <= mem_physical(), CODE_CONFIG,
+          "this run takes %.2f GiB a rank on %d ranks of this machine, which has %.2f GiB",
+          (double)rank_bytes / (1 << 30), run->mesh.machine_ranks,
+          (double)mem_physical() / (1 << 30));
 }
 
 /* Most micro-batches of one step, over all stages of the batch ramp. */
@@ -79,6 +83,7 @@ void run_place(struct run *run, const struct memory *memory)
     param_table_init(&run->params, run->cfg, &run->mesh);
     param_table_place(&run->params, &run->weights, &run->grads);
     comm_init(&run->comm, &run->mesh, run->be, run->stream, &run->staging);
+    run->comm.check_rows = run->cfg->debug.check_exchange;
     optim_init(&run->optim, run->cfg, run->be, run->stream, &run->comm, &run->params,
                &run->optimizer);
     const struct model_parts parts = {.cfg = run->cfg,
@@ -136,12 +141,17 @@ static void open_data(struct run *run)
     const int T = cfg->data.sequence_length, V = cfg->model.vocab_size;
     const bool skip_bad = cfg->data.on_bad_shard == ON_BAD_SHARD_SKIP;
     run->train_data = dataset_open(&cfg->data.train, "train", T, V, skip_bad, &run->mesh);
+    const int64_t epoch = dataset_samples(run->train_data);
+    const int batch = run->max_micro * cfg->train.micro_batch * run->mesh.dp;
+    agree(batch <= epoch, CODE_DATA,
+          "train data: %lld sequences of %d tokens, one batch takes %d (train.global_batch)",
+          (long long)epoch, T, batch);
     if (cfg->data.max_epochs > 0) {
-        const int64_t have = dataset_samples(run->train_data) * cfg->data.max_epochs;
+        const int64_t have = epoch * cfg->data.max_epochs;
         const int64_t want = samples_wanted(cfg);
-        agree_config(
-            want <= have, "train.steps %lld take %lld sequences, data.max_epochs %d gives %lld",
-            (long long)cfg->train.steps, (long long)want, cfg->data.max_epochs, (long long)have);
+        agree(want <= have, CODE_CONFIG,
+              "train.steps %lld take %lld sequences, data.max_epochs %d gives %lld",
+              (long long)cfg->train.steps, (long long)want, cfg->data.max_epochs, (long long)have);
     }
     run->train_reader = reader_init(run->train_data, (uint64_t)cfg->run.seed, cfg->data.shuffle,
                                     cfg->train.micro_batch, 2 * run->max_micro);
@@ -155,7 +165,7 @@ static void open_data(struct run *run)
 static void measure_peak(struct run *run)
 {
     const double turns = (double)run->threads * run->mesh.core_sharers / mesh_cores();
-    MPI_CHECK(MPI_Barrier(MPI_COMM_WORLD));
+    wait_barrier("start of the measurement");
     run->peak_flops = run->be->measure_peak(run->stream, run->cfg->train.compute_dtype);
     if (turns > 1) run->peak_flops /= turns;
     comm_all_reduce_host(&run->comm, AXIS_WORLD, &run->peak_flops, 1, REDUCE_SUM);
@@ -183,16 +193,29 @@ static const struct backend *choose_backend(const struct config *cfg)
 {
     const bool cuda = cfg->run.backend == RUN_BACKEND_CUDA;
     const struct backend *be = backend_find(cuda ? "cuda" : "cpu");
-    agree_config(be, "run.backend cuda: this program was built without CUDA");
+    agree(be, CODE_CONFIG, "run.backend cuda: this program was built without CUDA");
     backend_check(be);
     return be;
+}
+
+/* debug.fault: what a machine, the system or a bug can do to a rank. */
+static void arm_fault(const struct run *run)
+{
+    static const int signal_of[] = {
+        [FAULT_STOP] = SIGSTOP, [FAULT_KILL] = SIGKILL, [FAULT_CRASH] = SIGSEGV, [FAULT_HANG] = 0};
+    const struct config_debug *d = &run->cfg->debug;
+    if (d->fault != FAULT_NONE && d->fault_rank == run->mesh.rank)
+        place_fault(d->fault_at, signal_of[d->fault]);
 }
 
 void run_init(struct run *run, const struct config *cfg)
 {
     memset(run, 0, sizeof *run);
     run->cfg = cfg;
+    place_at("mesh");
     mesh_init(&run->mesh, cfg);
+    arm_fault(run);
+    place_at("memory");
     run->be = choose_backend(cfg);
     run->threads = mesh_threads(&run->mesh, cfg);
     run->stream = run->be->stream_create(run->threads);
@@ -200,12 +223,16 @@ void run_init(struct run *run, const struct config *cfg)
     plan_rank(&run->plan, cfg, &run->mesh);
     check_memory(run);
     run_place(run, &run->plan.worst);
-    agree_config(!cfg->debug.bad_grad_step || param_find(&run->params, cfg->debug.bad_grad_param),
-                 "debug.bad_grad_param %s: no such parameter", cfg->debug.bad_grad_param);
+    agree(!cfg->debug.bad_grad_step || param_find(&run->params, cfg->debug.bad_grad_param),
+          CODE_CONFIG, "debug.bad_grad_param %s: no such parameter", cfg->debug.bad_grad_param);
+    place_at("data");
     open_data(run);
+    place_at("measurement");
     measure_peak(run);
+    place_at("metrics");
     open_metrics(run);
     run_print_summary(run);
+    place_at("weights");
     optim_init_weights(&run->optim);
     comm_take_count(&run->comm);
 }

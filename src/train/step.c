@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/place.h"
 #include "train/run.h"
 
 #include <math.h>
@@ -35,9 +36,11 @@ void run_request_step(struct run *run, const struct progress *at)
 static void wait_for_data(struct run *run, int n_micro)
 {
     const double start = clock_s();
+    place_at("data");
     const int64_t B = run->cfg->train.micro_batch, row = run->cfg->data.sequence_length + 1;
     for (int i = 0; i < n_micro; i++) {
-        const struct batch *batch = reader_wait(run->train_reader);
+        const struct batch *batch = reader_try_wait(run->train_reader, &run->data_fault);
+        if (!batch) break; /* all ranks learn it with the label counts */
         const size_t bytes = (size_t)(B * row) * sizeof(int32_t);
         memcpy(run->token + i * B * row, batch->token, bytes);
         memcpy(run->doc_start + i * B * row, batch->doc_start, bytes);
@@ -46,19 +49,29 @@ static void wait_for_data(struct run *run, int n_micro)
     run->data_s = clock_s() - start;
 }
 
+void run_agree_data(const struct run *run)
+{
+    AGREE(MPI_COMM_WORLD, run->data_fault.code == CODE_DONE, run->data_fault.code,
+          run->data_fault.why);
+}
+
 /* One token's weight in the loss of each stage, from label counts over the whole step. */
 static void set_loss_scales(struct run *run, int n_micro, int64_t *n_label)
 {
     struct model *m = &run->model;
     const int64_t micro = (int64_t)m->flow.B * (m->flow.T + 1);
-    double count[1 + MAX_MTP] = {0};
-    for (int i = 0; i < n_micro; i++)
+    const bool read = run->data_fault.code == CODE_DONE;
+    double count[2 + MAX_MTP] = {0};
+    for (int i = 0; read && i < n_micro; i++)
         model_count_labels(m, run->token + i * micro, run->doc_start + i * micro, NULL, n_label);
     for (int k = 0; k <= m->n_mtp; k++) count[k] = (double)n_label[k];
-    comm_all_reduce_host(&run->comm, AXIS_DP, count, m->n_mtp + 1, REDUCE_SUM);
+    count[m->n_mtp + 1] = !read;
+    comm_all_reduce_host(&run->comm, AXIS_WORLD, count, m->n_mtp + 2, REDUCE_SUM);
+    if (count[m->n_mtp + 1] > 0) run_agree_data(run);
     const double mtp_weight = schedule_mtp_loss_weight(run->cfg, &run->progress);
     for (int k = 0; k <= m->n_mtp; k++) {
         const double weight = k == 0 ? 1.0 : mtp_weight / m->n_mtp;
+        count[k] /= run->mesh.tp; /* every tp rank counted the whole micro-batch */
         n_label[k] = (int64_t)count[k];
         m->flow.loss_scale[k] = count[k] > 0 ? (float)(weight / count[k]) : 0.0f;
     }
@@ -246,10 +259,13 @@ static void skip_bad_gradient(struct run *run, double norm)
 static bool update_weights(struct run *run, struct step_report *r)
 {
     const struct progress *at = &run->progress;
+    place_at("gradient reduction");
     optim_reduce_gradients(&run->optim);
+    place_at("gradient norm");
     const double start = clock_s(), comm_before = comm_counts_sum(&run->comm.counts).seconds;
     r->grad_norm = optim_grad_norm(&run->optim);
     const bool fits = optim_norm_fits(&run->optim, r->grad_norm);
+    place_at("optimizer");
     if (fits)
         optim_step(&run->optim, at->step + 1 - at->skipped, r->lr, r->grad_norm);
     else
@@ -269,9 +285,12 @@ void run_compute(struct run *run, int n_micro, struct step_report *r)
     set_loss_scales(run, n_micro, run->n_label);
     forward_backward(run, n_micro);
     inject_bad_gradient(run);
+    place_at("losses");
     const bool good = take_losses(run, run->n_label, r) && update_weights(run, r);
     if (good) run->skipped_in_row = 0;
+    place_at("router bias");
     take_expert_load(run, r, !good);
+    place_at("metrics");
     if (run->cfg->debug.token_hash) r->token_hash = hash_tokens(run, n_micro);
 }
 
@@ -291,6 +310,7 @@ void run_step(struct run *run)
     const int batch = schedule_global_batch(run->cfg, &run->progress);
     struct step_report r = {.step_tokens = (int64_t)batch * run->cfg->data.sequence_length};
 
+    place_stage("step", run->progress.step + 1);
     wait_for_data(run, n_micro);
     struct progress next = {.step = run->progress.step + 1,
                             .tokens = run->progress.tokens + r.step_tokens,
@@ -317,6 +337,7 @@ void run_loop(struct run *run)
         const bool due = t->eval_every > 0 && step % t->eval_every == 0;
         if (run->heldout_data && (due || step == t->steps)) run_eval(run);
     }
+    place_stage("end", -1);
     run_print_memory(run);
     if (run->cfg->debug.param_hash) {
         uint64_t hash;

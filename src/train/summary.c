@@ -23,6 +23,15 @@ static void print_model(const struct run *run)
            c->num_nextn_predict_layers);
 }
 
+/* "Open MPI v4.1.4": what stands before the first comma. */
+static void print_mpi(void)
+{
+    char text[MPI_MAX_LIBRARY_VERSION_STRING];
+    int n;
+    MPI_CHECK(MPI_Get_library_version(text, &n));
+    printf("mpi     %.*s\n", (int)strcspn(text, ",\n"), text);
+}
+
 static void print_mesh(const struct run *run)
 {
     const struct mesh *m = &run->mesh;
@@ -38,8 +47,8 @@ static void print_mesh(const struct run *run)
         printf("warning run.threads %d lowered to %d: %d ranks share %d cores\n",
                run->cfg->run.threads, run->threads, m->core_sharers, mesh_cores());
     if (m->core_sharers > mesh_cores())
-        printf("warning %d ranks share %d cores; fewer will be faster\n", m->core_sharers,
-               mesh_cores());
+        printf("warning %d ranks share %d cores; mpirun -np %d would be faster\n", m->core_sharers,
+               mesh_cores(), m->size * mesh_cores() / m->core_sharers);
     const int used = m->machine_ranks * mesh_cores() / m->core_sharers;
     if (used < mesh_machine_cores())
         printf("warning %d of this machine's %d cores are in use: mpirun has bound the ranks; "
@@ -119,6 +128,7 @@ void run_print_summary(const struct run *run)
 {
     if (run->mesh.rank != 0) return;
     print_model(run);
+    print_mpi();
     print_mesh(run);
     print_memory(run);
     print_data(run);

@@ -1,0 +1,212 @@
+/*
+ * signals.c - the last words of a rank; see signals.h. Everything after signals_install runs in
+ * signal handlers: no allocation, no stdio, only snprintf of numbers and strings into the stack.
+ */
+#define _GNU_SOURCE /* gettid, tgkill */
+#include "base/signals.h"
+
+#include "base/err.h"
+#include "base/place.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_LOCAL = 1024, ENV_BYTES = 1 << 18, PATIENCE_S = 5 };
+static const struct {
+    int signal;
+    const char *name;
+} crashes[] = {{SIGSEGV, "SIGSEGV"},
+               {SIGBUS, "SIGBUS"},
+               {SIGFPE, "SIGFPE"},
+               {SIGILL, "SIGILL"},
+               {SIGABRT, "SIGABRT"}};
+enum { N_CRASHES = sizeof crashes / sizeof *crashes };
+
+static struct {
+    bool watching; /* mpirun or its daemon is the parent and told this rank its number */
+    int size, local_rank, local_size;
+} self;
+static const char *guarded_call;
+static unsigned guarded_s;
+
+enum sibling { GONE, RUNS, STOPPED };
+static char sibling[MAX_LOCAL]; /* enum sibling, by local rank */
+
+/* Bytes read, NUL-terminated; less than size. */
+static int read_file(const char *path, char *text, int size)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int n = 0;
+    for (ssize_t got = 1; fd >= 0 && got > 0 && n < size - 1; n += (int)got) {
+        got = read(fd, text + n, (size_t)(size - 1 - n));
+        if (got < 0) got = 0;
+    }
+    if (fd >= 0) close(fd);
+    text[n] = '\0';
+    return n;
+}
+
+/* The local rank that mpirun gave a process; -1: it is no rank, or has ended. */
+static int local_rank_of(int pid)
+{
+    static const char name[] = "OMPI_COMM_WORLD_LOCAL_RANK=";
+    static char env[ENV_BYTES];
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/environ", pid);
+    const char *end = env + read_file(path, env, sizeof env);
+    for (const char *at = env; at < end; at += strlen(at) + 1)
+        if (!strncmp(at, name, sizeof name - 1)) return atoi(at + sizeof name - 1);
+    return -1;
+}
+
+static bool is_stopped(int pid)
+{
+    char path[64], text[256];
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    read_file(path, text, sizeof text);
+    const char *state = strrchr(text, ')');
+    return state && state[1] && (state[2] == 'T' || state[2] == 't');
+}
+
+/* Fills sibling[] from the children of the launcher. */
+static void look_around(void)
+{
+    static char pids[MAX_LOCAL * 12];
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)getppid(), (int)getppid());
+    read_file(path, pids, sizeof pids);
+    memset(sibling, GONE, sizeof sibling);
+    char *at = pids;
+    for (long pid; (pid = strtol(at, &at, 10)) > 0;) {
+        const int r = local_rank_of((int)pid);
+        if (r >= 0 && r < MAX_LOCAL) sibling[r] = is_stopped((int)pid) ? STOPPED : RUNS;
+    }
+}
+
+/* "rank 2" or "ranks 2, 3" of this machine in that state; false: none, or nothing can be told. */
+static bool name_siblings(enum sibling state, char *text, int size)
+{
+    const bool world = self.size == self.local_size; /* then local ranks are world ranks */
+    if (!self.watching) return false;
+    look_around();
+    if (sibling[self.local_rank] == GONE) return false; /* /proc does not show the ranks */
+    int found = 0, n = snprintf(text, (size_t)size, world ? "rank" : "local rank");
+    for (int r = 0; r < self.local_size && n < size - 16; r++)
+        if (sibling[r] == (char)state)
+            n += snprintf(text + n, (size_t)(size - n), "%s %d", found++ ? "," : "", r);
+    return found > 0;
+}
+
+/* The end of a line: where this rank is. */
+static const char *here(void)
+{
+    static char text[128];
+    place_text(text, sizeof text);
+    return text;
+}
+
+static void wait_for_kill(void)
+{
+    for (int s = 0; s < PATIENCE_S; s++) sleep(1);
+}
+
+/* mpirun ends a job by SIGCONT, SIGTERM and SIGKILL, a second apart. All ranks wait here for the
+ * end, so that those missing are the ones that died before; a SIGCONT by itself means nothing. The
+ * main thread must wait, or it meets the ends of others and MPI complains. */
+static void on_end(int sig)
+{
+    char who[256];
+    if (gettid() != getpid()) {
+        tgkill(getpid(), getpid(), sig);
+        return;
+    }
+    if (name_siblings(GONE, who, sizeof who) && err_speak_first())
+        err_say("%s of this machine died: killed (out of memory?) or crashed; %s", who, here());
+    if (sig == SIGCONT && !err_spoken()) return;
+    wait_for_kill();
+    signal(SIGTERM, SIG_DFL);
+    raise(SIGTERM);
+}
+
+static void on_crash(int sig, siginfo_t *info, void *context)
+{
+    (void)context;
+    int i = 0;
+    while (i < N_CRASHES - 1 && crashes[i].signal != sig) i++;
+    if (!err_speak_first())
+        wait_for_kill();
+    else if (info->si_code > 0)
+        err_say("%s at address %p; %s", crashes[i].name, info->si_addr, here());
+    else
+        err_say("%s sent by process %d; %s", crashes[i].name, (int)info->si_pid, here());
+    raise(sig); /* SA_RESETHAND: now it has its default */
+}
+
+static void on_alarm(int sig)
+{
+    char who[256];
+    (void)sig;
+    const bool stopped = name_siblings(STOPPED, who, sizeof who);
+    if (err_speak_first())
+        err_say("%s has not ended after %u s%s%s; %s", guarded_call, guarded_s,
+                stopped ? ", stopped: " : "", stopped ? who : "", here());
+    else
+        wait_for_kill();
+    err_exit(CODE_INTERNAL);
+}
+
+static int env_number(const char *name)
+{
+    const char *text = getenv(name);
+    return text ? atoi(text) : -1;
+}
+
+static bool parent_is_launcher(void)
+{
+    static const char *const names[] = {"mpirun", "mpiexec", "orterun",
+                                        "orted",  "prterun", "prted"};
+    char path[64], comm[64];
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)getppid());
+    const int n = read_file(path, comm, sizeof comm);
+    if (n > 0 && comm[n - 1] == '\n') comm[n - 1] = '\0';
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(comm, names[i])) return true;
+    return false;
+}
+
+void signals_install(void)
+{
+    self.size = env_number("OMPI_COMM_WORLD_SIZE");
+    self.local_rank = env_number("OMPI_COMM_WORLD_LOCAL_RANK");
+    self.local_size = env_number("OMPI_COMM_WORLD_LOCAL_SIZE");
+    self.watching = self.local_rank >= 0 && self.local_rank < self.local_size &&
+                    self.local_size <= MAX_LOCAL && parent_is_launcher();
+    for (int i = 0; self.watching && i < 2; i++) signal(i ? SIGTERM : SIGCONT, on_end);
+    for (int i = 0; i < N_CRASHES; i++) {
+        struct sigaction act = {.sa_sigaction = on_crash,
+                                .sa_flags = SA_SIGINFO | SA_RESETHAND | SA_NODEFER};
+        struct sigaction before;
+        sigaction(crashes[i].signal, NULL, &before); /* a sanitizer's handler knows more */
+        if (before.sa_handler == SIG_DFL) sigaction(crashes[i].signal, &act, NULL);
+    }
+}
+
+void signals_rest(void)
+{
+    signal(SIGCONT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+}
+
+void signals_guard(const char *call, double seconds)
+{
+    guarded_call = call;
+    guarded_s = seconds < 1 ? 1 : seconds > 1e9 ? 1000000000u : (unsigned)seconds;
+    alarm(0);
+    if (!call) return;
+    signal(SIGALRM, on_alarm);
+    alarm(guarded_s);
+}
