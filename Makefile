@@ -37,19 +37,20 @@ MAIN   := $(if $(wildcard src/main.c),$(BUILD)/dsv3)
 TOOLS  := $(patsubst tools/%.c,$(BUILD)/dsv3-%,$(wildcard tools/*.c))
 TESTS  := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/t_*.c))
 TESTLIB := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/lib_*.c))
-BENCH  := $(patsubst kernels/bench/%.c,$(BUILD)/bench/%,$(wildcard kernels/bench/*.c))
+BENCHES := $(patsubst kernels/bench/%.c,$(BUILD)/bench/%,$(wildcard kernels/bench/*.c))
 VERSIONED := $(patsubst %.c,$(BUILD)/%.o,$(shell grep -ls DSV3_VERSION src/*.c $(SRC)))
 
 all: $(MAIN) $(TOOLS) ## dsv3 and its tools (the default)
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
 	@echo '  variables:      ARCH=native    processor to build for (x86-64-v3, ...)'
 	@echo '                  BUILD=build    where objects and programs go'
 	@echo '                  CFLAGS="-O3 -g", CC=mpicc, WERROR=0, V=1 (show the commands)'
 	@echo '                  T=config       only the tests whose name contains it'
+	@echo '                  BENCH="demo small wide", PEER=/path/to/python (with torch): of make bench'
 
-programs: all $(TESTS) $(BENCH) ## everything that can be compiled
+programs: all $(TESTS) $(BENCHES) ## everything that can be compiled
 
 test: all $(TESTS) ## build and run the tests; T=NAME chooses
 	@DSV3_BUILD='$(abspath $(BUILD))' tests/run $(T)
@@ -60,8 +61,11 @@ lint: programs ## the rules of the house that a machine can check
 demo: ## train a small model on real text (about two minutes)
 	@MAKEFLAGS= DSV3_BUILD='$(BUILD)' sh scripts/demo.sh --no-install
 
-bench: $(BENCH) ## time the operations and compare them with the machine's bounds
-	@for b in $(sort $(BENCH)); do $$b || exit 1; done
+bench: all $(BUILD)/bench/machine ## speed and memory of training steps, where the time goes
+	@MAKEFLAGS= DSV3_BUILD='$(BUILD)' BENCH='$(BENCH)' PEER='$(PEER)' sh scripts/bench.sh
+
+bench-kernels: $(BENCHES) ## time single operations and compare them with the machine's bounds
+	@for b in $(sort $(BENCHES)); do $$b || exit 1; done
 
 clean: ## remove BUILD
 	rm -rf $(BUILD)
@@ -102,6 +106,6 @@ $(BUILD)/flags $(BUILD)/version: FORCE
 	@echo '$(NOTE)' | cmp -s - $@ || echo '$(NOTE)' >$@
 
 FORCE:
-.PHONY: all help programs test lint demo bench clean FORCE
+.PHONY: all help programs test lint demo bench bench-kernels clean FORCE
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

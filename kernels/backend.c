@@ -13,6 +13,11 @@ const struct backend *backend_find(const char *name)
     return NULL;
 }
 
+bool backend_is_cpu(const struct backend *be)
+{
+    return be && strcmp(be->name, backend_cpu.name) == 0;
+}
+
 #define SLOT(op)                                                                                   \
     {                                                                                              \
 #op, offsetof(struct backend, op)                                                          \
@@ -21,52 +26,9 @@ static const struct {
     const char *op;
     size_t offset;
 } slots[] = {
-    SLOT(alloc),
-    SLOT(free),
-    SLOT(stream_create),
-    SLOT(stream_destroy),
-    SLOT(stream_sync),
-    SLOT(event_create),
-    SLOT(event_destroy),
-    SLOT(event_record),
-    SLOT(event_wait),
-    SLOT(copy),
-    SLOT(zero),
-    SLOT(measure_peak),
-    SLOT(cast),
-    SLOT(add),
-    SLOT(copy_rows),
-    SLOT(sum_squares),
-    SLOT(sum_add),
-    SLOT(linear_fwd),
-    SLOT(linear_bwd_x),
-    SLOT(linear_bwd_w),
-    SLOT(grouped_fwd),
-    SLOT(grouped_bwd_x),
-    SLOT(grouped_bwd_w),
-    SLOT(rmsnorm_fwd),
-    SLOT(rmsnorm_bwd),
-    SLOT(rope),
-    SLOT(attention_fwd),
-    SLOT(attention_bwd),
-    SLOT(swiglu_fwd),
-    SLOT(swiglu_bwd),
-    SLOT(embedding_fwd),
-    SLOT(embedding_bwd),
-    SLOT(router_fwd),
-    SLOT(router_bwd),
-    SLOT(balance_stats),
-    SLOT(balance_loss),
-    SLOT(bias_update),
-    SLOT(sort_by_expert),
-    SLOT(count_add),
-    SLOT(gather_rows),
-    SLOT(combine_fwd),
-    SLOT(combine_bwd),
-    SLOT(cross_entropy_max),
-    SLOT(cross_entropy_sum),
-    SLOT(cross_entropy_loss),
-    SLOT(adamw),
+    SLOT(alloc),       SLOT(free),         SLOT(stream_create),     SLOT(stream_destroy),
+    SLOT(stream_sync), SLOT(event_create), SLOT(event_destroy),     SLOT(event_record),
+    SLOT(event_wait),  SLOT(measure_peak), SLOT(measure_bandwidth), BACKEND_OPERATIONS(SLOT),
 };
 
 /* The name is the table's only member that is not a slot. */
@@ -87,5 +49,5 @@ void backend_take_arena(const struct backend *be, struct arena *arena, const cha
                         size_t bytes, bool poison)
 {
     arena_init(arena, name, be ? be->alloc(bytes, name) : NULL, bytes,
-               poison && be == &backend_cpu);
+               poison && backend_is_cpu(be));
 }

@@ -114,6 +114,9 @@ struct backend {
     /* FLOP/s of dense F32 or BF16 products (as the linear operations run them) that this stream can
      * reach at best, by a measurement of about 50 ms. */
     double (*measure_peak)(struct stream *s, enum dtype dt);
+    /* Bytes/s that this stream reads and writes at best in arrays far larger than the caches, by a
+     * measurement of about 0.1 s. Allocates. */
+    double (*measure_bandwidth)(struct stream *s);
 
     /* --- elementwise --- */
     void (*cast)(struct stream *s, void *dst, enum dtype dst_dt, const void *src, enum dtype src_dt,
@@ -174,7 +177,7 @@ struct backend {
                           const struct attention_shape *shape);
 
     /* --- SwiGLU: y = silu(gate) * up, n elements, all of dt. Backward writes dgate, dup and, when
-     * y is not NULL, y again; dgate may be gate, dup may be up --- */
+     * y is not NULL, y again; dgate may be gate, dup may be up, y may be dy --- */
     void (*swiglu_fwd)(struct stream *s, void *y, const void *gate, const void *up, enum dtype dt,
                        int64_t n);
     void (*swiglu_bwd)(struct stream *s, void *dgate, void *dup, void *y, const void *dy,
@@ -231,8 +234,8 @@ struct backend {
     void (*combine_fwd)(struct stream *s, void *y, const void *rows, const int32_t *place,
                         const float *weight, const void *add0, const void *add1, enum dtype dt,
                         int64_t N, int K, int D);
-    /* drows[place[n * K + k]] = weight[n, k] * dy[n]; dweight[n, k] = dot(dy[n], that row of rows)
-     */
+    /* dweight[n, k] = dot(dy[n], row place[n * K + k] of rows), that row of drows = weight[n, k] *
+     * dy[n]; drows may be rows */
     void (*combine_bwd)(struct stream *s, void *drows, float *dweight, const void *dy,
                         const void *rows, const int32_t *place, const float *weight, enum dtype dt,
                         int64_t N, int K, int D);
@@ -257,6 +260,16 @@ struct backend {
                   int64_t n, const struct adamw_args *args);
 };
 
+/* Every slot that works on data, for tables of them: X(name), X(name), ... */
+#define BACKEND_OPERATIONS(X)                                                                      \
+    X(copy), X(zero), X(cast), X(add), X(copy_rows), X(sum_squares), X(sum_add), X(linear_fwd),    \
+        X(linear_bwd_x), X(linear_bwd_w), X(grouped_fwd), X(grouped_bwd_x), X(grouped_bwd_w),      \
+        X(rmsnorm_fwd), X(rmsnorm_bwd), X(rope), X(attention_fwd), X(attention_bwd),               \
+        X(swiglu_fwd), X(swiglu_bwd), X(embedding_fwd), X(embedding_bwd), X(router_fwd),           \
+        X(router_bwd), X(balance_stats), X(balance_loss), X(bias_update), X(sort_by_expert),       \
+        X(count_add), X(gather_rows), X(combine_fwd), X(combine_bwd), X(cross_entropy_max),        \
+        X(cross_entropy_sum), X(cross_entropy_loss), X(adamw)
+
 extern const struct backend backend_cpu;
 
 /* One operation of the backend and stream that x holds. A plan pass has no backend: its arenas
@@ -268,6 +281,9 @@ extern const struct backend backend_cpu;
 
 /* The backend of that name ("cpu", "cuda"), or NULL when it is not built. */
 const struct backend *backend_find(const char *name);
+
+/* Whether its memory is the host's: the CPU backend, itself or under a profile; not NULL. */
+bool backend_is_cpu(const struct backend *be);
 
 /* Stop the run at start-up, with the op's name, if a slot of the table is empty. */
 void backend_check(const struct backend *be);

@@ -24,8 +24,9 @@ static void run_bwd(struct stream *s, void *out, const void *p)
     if (c->in_place) {
         memcpy(dgate, c->gate, bytes);
         memcpy(dup, c->up, bytes);
+        memcpy(y, c->dy, bytes);
     }
-    backend_cpu.swiglu_bwd(s, dgate, dup, c->with_y ? y : NULL, c->dy,
+    backend_cpu.swiglu_bwd(s, dgate, dup, c->with_y ? y : NULL, c->in_place ? y : c->dy,
                            c->in_place ? dgate : c->gate, c->in_place ? dup : c->up, c->dt, c->n);
 }
 

@@ -65,18 +65,7 @@ static void cpu_event_wait(struct stream *s, struct event *e)
     (void)e;
 }
 
-static void cpu_copy(struct stream *s, void *dst, const void *src, size_t bytes)
-{
-    (void)s;
-    if (bytes > 0) memcpy(dst, src, bytes);
-}
-
-static void cpu_zero(struct stream *s, void *p, size_t bytes)
-{
-    (void)s;
-    if (bytes > 0) memset(p, 0, bytes);
-}
-
+#define OPERATION(op) .op = cpu_##op
 const struct backend backend_cpu = {
     .name = "cpu",
     .alloc = cpu_alloc,
@@ -88,41 +77,7 @@ const struct backend backend_cpu = {
     .event_destroy = cpu_event_destroy,
     .event_record = cpu_event_record,
     .event_wait = cpu_event_wait,
-    .copy = cpu_copy,
-    .zero = cpu_zero,
     .measure_peak = cpu_measure_peak,
-    .cast = cpu_cast,
-    .add = cpu_add,
-    .copy_rows = cpu_copy_rows,
-    .sum_squares = cpu_sum_squares,
-    .sum_add = cpu_sum_add,
-    .linear_fwd = cpu_linear_fwd,
-    .linear_bwd_x = cpu_linear_bwd_x,
-    .linear_bwd_w = cpu_linear_bwd_w,
-    .grouped_fwd = cpu_grouped_fwd,
-    .grouped_bwd_x = cpu_grouped_bwd_x,
-    .grouped_bwd_w = cpu_grouped_bwd_w,
-    .rmsnorm_fwd = cpu_rmsnorm_fwd,
-    .rmsnorm_bwd = cpu_rmsnorm_bwd,
-    .rope = cpu_rope,
-    .attention_fwd = cpu_attention_fwd,
-    .attention_bwd = cpu_attention_bwd,
-    .swiglu_fwd = cpu_swiglu_fwd,
-    .swiglu_bwd = cpu_swiglu_bwd,
-    .embedding_fwd = cpu_embedding_fwd,
-    .embedding_bwd = cpu_embedding_bwd,
-    .router_fwd = cpu_router_fwd,
-    .router_bwd = cpu_router_bwd,
-    .balance_stats = cpu_balance_stats,
-    .balance_loss = cpu_balance_loss,
-    .bias_update = cpu_bias_update,
-    .sort_by_expert = cpu_sort_by_expert,
-    .count_add = cpu_count_add,
-    .gather_rows = cpu_gather_rows,
-    .combine_fwd = cpu_combine_fwd,
-    .combine_bwd = cpu_combine_bwd,
-    .cross_entropy_max = cpu_cross_entropy_max,
-    .cross_entropy_sum = cpu_cross_entropy_sum,
-    .cross_entropy_loss = cpu_cross_entropy_loss,
-    .adamw = cpu_adamw,
+    .measure_bandwidth = cpu_measure_bandwidth,
+    BACKEND_OPERATIONS(OPERATION),
 };

@@ -80,6 +80,8 @@ static inline void cpu_row_end(void *dst, enum dtype dt, int64_t i, const float 
     if (dt != DTYPE_F32) cpu_store(dst, dt, i, buf, n);
 }
 
+void cpu_copy(struct stream *s, void *dst, const void *src, size_t bytes);
+void cpu_zero(struct stream *s, void *p, size_t bytes);
 void cpu_cast(struct stream *s, void *dst, enum dtype dst_dt, const void *src, enum dtype src_dt,
               int64_t n);
 void cpu_add(struct stream *s, void *y, const void *a, enum dtype dt, const void *b,
@@ -164,3 +166,4 @@ void cpu_adamw(struct stream *s, float *p, void *m, void *v, enum dtype m_dt, co
                int64_t n, const struct adamw_args *args);
 
 double cpu_measure_peak(struct stream *s, enum dtype dt);
+double cpu_measure_bandwidth(struct stream *s);

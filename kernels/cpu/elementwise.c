@@ -10,6 +10,36 @@
 #include <float.h>
 #include <math.h>
 
+/* Part t of bytes that the threads share out, at whole lines of the cache. */
+static size_t share_begin(size_t bytes, int t, int threads)
+{
+    return t == threads ? bytes : bytes / (size_t)threads * (size_t)t & ~(size_t)63;
+}
+
+void cpu_copy(struct stream *s, void *dst, const void *src, size_t bytes)
+{
+    const int threads = block_threads(s, (int64_t)(bytes / sizeof(float)));
+
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int t = 0; t < threads; t++) {
+        const size_t begin = share_begin(bytes, t, threads);
+        const size_t n = share_begin(bytes, t + 1, threads) - begin;
+        if (n > 0) memcpy((char *)dst + begin, (const char *)src + begin, n);
+    }
+}
+
+void cpu_zero(struct stream *s, void *p, size_t bytes)
+{
+    const int threads = block_threads(s, (int64_t)(bytes / sizeof(float)));
+
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int t = 0; t < threads; t++) {
+        const size_t begin = share_begin(bytes, t, threads);
+        const size_t n = share_begin(bytes, t + 1, threads) - begin;
+        if (n > 0) memset((char *)p + begin, 0, n);
+    }
+}
+
 void cpu_cast(struct stream *s, void *dst, enum dtype dst_dt, const void *src, enum dtype src_dt,
               int64_t n)
 {

@@ -44,5 +44,5 @@ static inline bf16 f32_to_bf16(float f)
     memcpy(&bits, &f, sizeof bits);
     const uint32_t rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
     const uint32_t quiet = bits | 0x00400000u; /* keep a NaN a NaN: the carry could make it Inf */
-    return (bf16)(((bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded) >> 16);
+    return (bf16)((f != f ? quiet : rounded) >> 16); /* as a comparison of floats: half the time */
 }

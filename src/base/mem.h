@@ -18,3 +18,4 @@ void mem_thaw(void);
 long mem_live(void); /* blocks not yet freed; zero at exit */
 
 size_t mem_physical(void); /* bytes of memory this machine has */
+size_t mem_peak(void);     /* bytes of memory this process has had at most, resident at once */

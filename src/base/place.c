@@ -24,6 +24,11 @@ void place_text(char *text, size_t n)
              here.doing ? here.doing : "", here.pass ? " " : "", here.pass ? here.pass : "", layer);
 }
 
+const char *place_doing(void)
+{
+    return here.doing ? here.doing : "start";
+}
+
 bool place_in_step(void)
 {
     return here.step >= 0;

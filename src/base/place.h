@@ -16,6 +16,8 @@ void place_stage(const char *stage, int64_t step);
 void place_in_layer(const char *doing, const char *pass, int layer);
 void place_at(const char *doing);
 
+const char *place_doing(void); /* "start" before the first */
+
 /* The words, NUL-terminated and cut off at n bytes. Allocates nothing, for signal handlers. */
 void place_text(char *text, size_t n);
 

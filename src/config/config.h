@@ -127,6 +127,7 @@ struct config_debug {
     bool param_hash;       /* print hash and L2 norm of all parameters at the end */
     bool balanced_routing; /* token n goes to experts n*K .. n*K+K-1 (mod E), weights as scored */
     bool poison_memory;    /* fill fresh and released memory with NaN */
+    bool profile;          /* time every operation, print tables at the end; docs/performance.md */
     /* put bad_grad_value into one element of bad_grad_param's gradient at this step; 0: never */
     int64_t bad_grad_step;
     const char *bad_grad_param;

@@ -230,6 +230,8 @@ const struct key config_keys[] = {
          "send token n to experts n*K .. n*K+K-1 (mod E)"),
     BOOL("debug.poison_memory", debug.poison_memory, "false",
          "fill fresh and released memory with NaN"),
+    BOOL("debug.profile", debug.profile, "false",
+         "time every operation and print where the steps' time went"),
     INT64("debug.bad_grad_step", debug.bad_grad_step, 0, "0",
           "put a bad value into a gradient at this step; 0: never"),
     TEXT("debug.bad_grad_param", debug.bad_grad_param, KEY_EMPTY, "\"\"",

@@ -42,7 +42,7 @@ void mlp_bwd(struct model *m, const struct mlp_params *p, struct mlp_acts *acts,
     const int64_t n = f->Na * up.out;
     const size_t mark = arena_mark(&m->scratch);
     const void *dy_all = gather_tp(m, &m->scratch, dy, f->N * m->D);
-    void *act = scratch(m, n, m->dt), *dact = scratch(m, n, m->dt);
+    void *dact = scratch(m, n, m->dt), *act = dact; /* in turn */
     void *dx_all = m->mesh->tp == 1 ? dx : scratch(m, f->Na * m->D, m->dt);
     RUN(m, linear_bwd_x, dact, dy_all, p->down->w, m->dt, &down, false);
     RUN(m, swiglu_bwd, acts->gate, acts->up, act, dact, acts->gate, acts->up, m->dt, n);

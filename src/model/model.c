@@ -252,6 +252,7 @@ void model_backward(struct model *m)
     RUN(m, zero, f->dh, (size_t)(f->N * m->D) * dtype_bytes(m->dt));
     for (int k = m->n_mtp; k >= 0; k--) {
         const struct stage_out *s = &f->stage[k];
+        place_at("loss");
         RUN(m, rmsnorm_bwd, f->dh, m->stage_norm[k]->grad, s->dn, s->h, s->rstd,
             m->stage_norm[k]->w, m->dt, &norm, true);
         if (k > 0) layer_bwd(m, &m->layer[L + k - 1]);

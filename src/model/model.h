@@ -96,7 +96,7 @@ struct layer_acts {
     float *rstd2;
     struct mlp_acts mlp;
     /* router */
-    float *score, *weight, *coef; /* [N, E], [N, K], [B, E] */
+    float *score, *weight, *coef; /* [N, E], [N, K], [B, E] or NULL */
     int32_t *expert, *order, *place;
     int64_t *count; /* [E] rows this rank sends to each expert */
     /* experts */
@@ -104,11 +104,11 @@ struct layer_acts {
     void *rows_in, *gate, *up; /* [M, D], [M, F], [M, F] */
     void *rows_out;            /* [M, D]; released by combine */
     size_t rows_out_mark;
-    void *rows_back; /* [N * K, D] in sorted order */
+    void *rows_back; /* [N * K, D] in sorted order; backward: gradients, out and then in */
     /* backward, between phases */
-    float *dweight;        /* [N, K] */
-    void *drows, *dx_rows; /* [M, D] */
-    void *dn2;             /* [N, D] */
+    float *dweight; /* [N, K] */
+    void *drows;    /* [M, D] by rows_out, then by rows_in; rows_back when ep is 1 */
+    void *dn2;      /* [N, D] */
 };
 
 /* Output of the main model (stage 0) or of an MTP module (stage k). */

@@ -5,7 +5,8 @@
  * rounding.
  *
  * Buffers that only the next phase needs lie on the stack above what backward needs and are given
- * back by that phase (rows_out), or with the whole layer (backward's).
+ * back by that phase (rows_out), or with the whole layer (backward's). Rows are the most of a
+ * layer's memory: in backward each buffer's gradient takes its place.
  */
 #include "model/exchange.h"
 #include "model/model.h"
@@ -44,16 +45,10 @@ static void dispatch_fwd(struct model *m, struct layer *l, struct flow *f)
 static void dispatch_bwd(struct model *m, struct layer *l, struct flow *f)
 {
     struct layer_acts *a = &f->acts[l->index];
-    const size_t mark = arena_mark(&m->scratch);
-    const void *sorted = a->dx_rows;
-    if (m->mesh->ep > 1) {
-        void *back = scratch(m, sorted_rows(m) * m->D, m->dt);
-        exchange_to_tokens(m, &a->ex, back, a->dx_rows);
-        sorted = back;
-    }
+    if (m->mesh->ep > 1) exchange_to_tokens(m, &a->ex, a->rows_back, a->drows);
     const void *shared = l->mlp.gate ? a->dn2 : NULL;
-    RUN(m, combine_fwd, a->dn2, sorted, a->place, NULL, shared, NULL, m->dt, f->N, m->K, m->D);
-    arena_pop(&m->scratch, mark);
+    RUN(m, combine_fwd, a->dn2, a->rows_back, a->place, NULL, shared, NULL, m->dt, f->N, m->K,
+        m->D);
 }
 
 static void shared_fwd(struct model *m, struct layer *l, struct flow *f)
@@ -92,16 +87,15 @@ static void experts_bwd(struct model *m, struct layer *l, struct flow *f)
     struct layer_acts *a = &f->acts[l->index];
     const struct grouped_shape up = up_shape(m, &a->ex), down = down_shape(m, &a->ex);
     const int64_t n = a->ex.M * m->F;
-    a->dx_rows = push(m, a->ex.M * m->D, m->dt);
     const size_t mark = arena_mark(&m->scratch);
-    void *act = scratch(m, n, m->dt), *dact = scratch(m, n, m->dt);
+    void *dact = scratch(m, n, m->dt), *act = dact; /* in turn */
     RUN(m, grouped_bwd_x, dact, a->drows, l->expert_down->w, m->dt, &down, false);
     RUN(m, swiglu_bwd, a->gate, a->up, act, dact, a->gate, a->up, m->dt, n);
     RUN(m, grouped_bwd_w, l->expert_down->grad, a->drows, act, m->dt, &down);
     RUN(m, grouped_bwd_w, l->expert_gate->grad, a->gate, a->rows_in, m->dt, &up);
     RUN(m, grouped_bwd_w, l->expert_up->grad, a->up, a->rows_in, m->dt, &up);
-    RUN(m, grouped_bwd_x, a->dx_rows, a->gate, l->expert_gate->w, m->dt, &up, false);
-    RUN(m, grouped_bwd_x, a->dx_rows, a->up, l->expert_up->w, m->dt, &up, true);
+    RUN(m, grouped_bwd_x, a->drows, a->gate, l->expert_gate->w, m->dt, &up, false);
+    RUN(m, grouped_bwd_x, a->drows, a->up, l->expert_up->w, m->dt, &up, true);
     arena_pop(&m->scratch, mark);
 }
 
@@ -119,13 +113,10 @@ static void combine_bwd(struct model *m, struct layer *l, struct flow *f)
 {
     struct layer_acts *a = &f->acts[l->index];
     a->dweight = push(m, f->N * m->K, DTYPE_F32);
-    a->drows = push(m, a->ex.M * m->D, m->dt);
-    const size_t mark = arena_mark(&m->scratch);
-    void *sorted = m->mesh->ep == 1 ? a->drows : scratch(m, sorted_rows(m) * m->D, m->dt);
-    RUN(m, combine_bwd, sorted, a->dweight, f->dh, a->rows_back, a->place, a->weight, m->dt, f->N,
-        m->K, m->D);
-    if (m->mesh->ep > 1) exchange_to_experts(m, &a->ex, a->drows, sorted);
-    arena_pop(&m->scratch, mark);
+    a->drows = m->mesh->ep == 1 ? a->rows_back : push(m, a->ex.M * m->D, m->dt);
+    RUN(m, combine_bwd, a->rows_back, a->dweight, f->dh, a->rows_back, a->place, a->weight, m->dt,
+        f->N, m->K, m->D);
+    if (m->mesh->ep > 1) exchange_to_experts(m, &a->ex, a->drows, a->rows_back);
 }
 
 const struct phase phase_dispatch = {"dispatch", PHASE_EXCHANGE, dispatch_fwd, dispatch_bwd};

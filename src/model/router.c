@@ -69,7 +69,8 @@ static void route_fwd(struct model *m, struct layer *l, struct flow *f)
     a->n2 = push(m, f->N * m->D, m->dt);
     a->rstd2 = push(m, f->N, DTYPE_F32);
     a->score = push(m, f->N * m->E, DTYPE_F32);
-    a->coef = push(m, (int64_t)f->B * m->E, DTYPE_F32);
+    const bool balanced = m->cfg->train.balance_loss_alpha > 0;
+    a->coef = balanced ? push(m, (int64_t)f->B * m->E, DTYPE_F32) : NULL;
     a->weight = push(m, f->N * m->K, DTYPE_F32);
     a->expert = push(m, f->N * m->K, DTYPE_I32);
     a->order = push(m, f->N * m->K, DTYPE_I32);
@@ -89,7 +90,7 @@ static void route_fwd(struct model *m, struct layer *l, struct flow *f)
     RUN(m, sort_by_expert, a->order, a->place, a->count, a->expert, f->N * m->K, m->E);
     if (!f->train) return;
     RUN(m, count_add, m->expert_count + (int64_t)l->moe * m->E, a->count, m->E);
-    balance_fwd(m, a, &shape);
+    if (balanced) balance_fwd(m, a, &shape);
 }
 
 static void route_bwd(struct model *m, struct layer *l, struct flow *f)

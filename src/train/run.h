@@ -6,6 +6,7 @@
 
 #include "comm/comm.h"
 #include "data/data.h"
+#include "kernels/profile.h"
 #include "model/count.h"
 #include "model/model.h"
 #include "optim/optim.h"
@@ -26,8 +27,9 @@ struct run {
     struct optim optim;
     struct model model;
     struct model_counts counts;
-    double peak_flops;    /* of all ranks; 0: unknown */
-    char peak_source[80]; /* what it is the peak of: how, dtype, ranks and threads */
+    double peak_flops;            /* of all ranks; 0: unknown */
+    char peak_source[80];         /* what it is the peak of: how, dtype, ranks and threads */
+    struct profile_bounds bounds; /* of this rank; debug.profile */
 
     struct dataset *train_data, *heldout_data; /* heldout_data NULL: none */
     struct reader *train_reader, *heldout_reader;

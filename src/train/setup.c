@@ -162,16 +162,27 @@ static void open_data(struct run *run)
 
 /* All ranks measure at the same time, as they will compute. Threads that take turns on a core each
  * see all of it; together they have it once. */
-static void measure_peak(struct run *run)
+static double measure_peak(const struct run *run, enum dtype dt)
 {
     const double turns = (double)run->threads * run->mesh.core_sharers / mesh_cores();
     wait_barrier("start of the measurement");
-    run->peak_flops = run->be->measure_peak(run->stream, run->cfg->train.compute_dtype);
-    if (turns > 1) run->peak_flops /= turns;
+    const double peak = run->be->measure_peak(run->stream, dt);
+    return turns > 1 ? peak / turns : peak;
+}
+
+static void measure_machine(struct run *run)
+{
+    struct profile_bounds *b = &run->bounds;
+    run->peak_flops = measure_peak(run, run->cfg->train.compute_dtype);
     comm_all_reduce_host(&run->comm, AXIS_WORLD, &run->peak_flops, 1, REDUCE_SUM);
     snprintf(
         run->peak_source, sizeof run->peak_source, "measured %s products, %d ranks x %d threads",
         run->cfg->train.compute_dtype == DTYPE_BF16 ? "BF16" : "F32", run->mesh.size, run->threads);
+    if (!run->cfg->debug.profile) return;
+    b->flops_f32 = measure_peak(run, DTYPE_F32);
+    b->flops_bf16 = measure_peak(run, DTYPE_BF16);
+    wait_barrier("start of the measurement");
+    b->bandwidth = run->be->measure_bandwidth(run->stream);
 }
 
 static void open_metrics(struct run *run)
@@ -195,7 +206,7 @@ static const struct backend *choose_backend(const struct config *cfg)
     const struct backend *be = backend_find(cuda ? "cuda" : "cpu");
     agree(be, CODE_CONFIG, "run.backend cuda: this program was built without CUDA");
     backend_check(be);
-    return be;
+    return cfg->debug.profile ? profile_backend(be) : be;
 }
 
 /* debug.fault: what a machine, the system or a bug can do to a rank. */
@@ -228,7 +239,7 @@ void run_init(struct run *run, const struct config *cfg)
     place_at("data");
     open_data(run);
     place_at("measurement");
-    measure_peak(run);
+    measure_machine(run);
     place_at("metrics");
     open_metrics(run);
     run_print_summary(run);

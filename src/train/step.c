@@ -306,11 +306,14 @@ static void check_given_back(const struct run *run)
 void run_step(struct run *run)
 {
     const double start = clock_s();
+    const bool profiled =
+        run->cfg->debug.profile && run->progress.step > 0; /* the first warms up */
     const int n_micro = micro_batches(run, &run->progress);
     const int batch = schedule_global_batch(run->cfg, &run->progress);
     struct step_report r = {.step_tokens = (int64_t)batch * run->cfg->data.sequence_length};
 
     place_stage("step", run->progress.step + 1);
+    if (profiled) profile_start();
     wait_for_data(run, n_micro);
     struct progress next = {.step = run->progress.step + 1,
                             .tokens = run->progress.tokens + r.step_tokens,
@@ -323,6 +326,7 @@ void run_step(struct run *run)
     run->progress = next;
     check_given_back(run);
     take_times(run, &r, start);
+    if (profiled) profile_stop(&(struct profile_step){r.step_s, run->data_s, r.comm_s});
     metrics_step(run->metrics, &r);
 }
 
@@ -345,4 +349,5 @@ void run_loop(struct run *run)
         optim_param_hash(&run->optim, &hash, &l2);
         metrics_param_hash(run->metrics, hash, l2);
     }
+    if (run->cfg->debug.profile && run->mesh.rank == 0) profile_print(stdout, &run->bounds);
 }

@@ -2,6 +2,7 @@
  * summary.c - rank 0's lines around the steps: before them what the run is going to do (model,
  * mesh, memory, data, steps, decay), after them the memory it has taken beside the plan.
  */
+#include "base/mem.h"
 #include "train/run.h"
 
 #include <stdio.h>
@@ -147,7 +148,9 @@ void run_print_memory(struct run *run)
         most[3 * i + 1] = (double)run->plan.balanced.role[i];
         most[3 * i + 2] = (double)run->plan.worst.role[i];
     }
+    double resident = (double)mem_peak();
     comm_all_reduce_host(&run->comm, AXIS_WORLD, most, 3 * N_ROLES, REDUCE_MAX);
+    comm_all_reduce_host(&run->comm, AXIS_WORLD, &resident, 1, REDUCE_SUM);
     if (run->mesh.rank != 0) return;
     printf("memory  bytes used of planned:");
     for (int i = 0; i < N_ROLES; i++) {
@@ -155,6 +158,6 @@ void run_print_memory(struct run *run)
         printf("%s %s %.0f of %.0f", i ? "," : "", memory_role_name(i), m[0], m[1]);
         if (m[2] > m[1]) printf(" (up to %.0f)", m[2]);
     }
-    printf("\n");
+    printf("\nmemory  %.0f MiB resident at most, all ranks together\n", resident / (1 << 20));
     fflush(stdout);
 }
