@@ -79,7 +79,11 @@ $(BUILD)/libdsv3.a: $(OBJ)
 $(BUILD)/dsv3: $(BUILD)/src/main.o $(BUILD)/libdsv3.a
 	$(if $(Q),@echo '  link  $@')
 	$(Q)$(CC) $(FLAGS) -o $@ $^ $(LIBS)
-$(BUILD)/dsv3-%: $(BUILD)/tools/%.o $(BUILD)/libdsv3.a
+# The tool NAME is tools/NAME.c and, when there are more parts, all of tools/NAME/.
+.SECONDEXPANSION:
+$(BUILD)/dsv3-%: $(BUILD)/tools/%.o \
+                 $$(addprefix $(BUILD)/,$$(addsuffix .o,$$(basename $$(wildcard tools/$$*/*.c)))) \
+                 $(BUILD)/libdsv3.a
 	$(if $(Q),@echo '  link  $@')
 	$(Q)$(CC) $(FLAGS) -o $@ $^ $(LIBS)
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(TESTLIB) $(BUILD)/libdsv3.a

@@ -1,13 +1,12 @@
 /*
- * corpus.h - text files, directories or standard input as one stream of bytes with document ends,
- * for the programs that make shards. A document ends with its file, and at each line that equals
- * the separator, which is not part of the text.
+ * corpus.h - text files, directories or standard input (input.h) as one stream of bytes with
+ * document ends, for the programs that make shards. A document ends with its file, and at each line
+ * that equals the separator, which is not part of the text; or each line is a JSON object that
+ * holds a document.
  */
 #pragma once
 
-#include "data/shard.h"
-
-#include <stdbool.h>
+#include "data/input.h"
 
 enum corpus_event {
     CORPUS_BYTES,        /* a piece of text */
@@ -16,15 +15,17 @@ enum corpus_event {
     CORPUS_FAULT
 };
 
+struct corpus_form {
+    const char *separator; /* NULL: none */
+    const char *json_key;  /* of the text in each line's object; NULL: plain text */
+    bool repeatable;       /* corpus_rewind will be called */
+};
+
 struct corpus;
 
-/*
- * paths: n files and directories; "-" is standard input. A directory stands for its regular files
- * at any depth in the order of `find DIR | LC_ALL=C sort`, hidden ones left out. separator may be
- * NULL, both are borrowed. repeatable: corpus_rewind will be called, so standard input is copied to
- * a temporary file. NULL with fault when something cannot be read. Free with corpus_close.
- */
-struct corpus *corpus_try_open(char *const *paths, int n, const char *separator, bool repeatable,
+/* paths as in input_try_open; what form points to is borrowed. NULL with fault when something
+ * cannot be read. Free with corpus_close. */
+struct corpus *corpus_try_open(char *const *paths, int n, const struct corpus_form *form,
                                struct shard_fault *fault);
 void corpus_close(struct corpus *corpus);
 
@@ -33,6 +34,5 @@ enum corpus_event corpus_next(struct corpus *corpus, const char **bytes, int64_t
                               struct shard_fault *fault);
 void corpus_rewind(struct corpus *corpus);
 
-int64_t corpus_file_bytes(const struct corpus *corpus); /* sum of the files' sizes; 0: unknown */
-int64_t corpus_done_bytes(const struct corpus *corpus); /* read of them so far */
-int corpus_files(const struct corpus *corpus);
+/* Where it is read from, for progress and messages. */
+const struct input *corpus_input(const struct corpus *corpus);

@@ -1,0 +1,248 @@
+/* input.c - reading files, packed or not; see input.h. */
+#include "data/input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fts.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+
+enum { BUFFER_BYTES = 1 << 20 };
+
+struct input {
+    char **path;
+    int n_files, cap, file; /* file: the one being read */
+    int fd;                 /* -1: none open */
+    int spool;              /* copy of standard input, -1: none */
+    int64_t file_bytes, done_bytes;
+    ZSTD_DCtx *zstd;
+    ZSTD_inBuffer packed; /* of a .zst: what is read and not unpacked yet */
+    bool in_frame;        /* of a .zst: a frame has begun and not ended */
+    char buffer[BUFFER_BYTES], packed_buffer[BUFFER_BYTES];
+};
+
+static void add_file(struct input *in, const char *path, int64_t bytes)
+{
+    if (in->n_files == in->cap) {
+        in->cap = in->cap ? 2 * in->cap : 64;
+        in->path = realloc(in->path, (size_t)in->cap * sizeof *in->path);
+        CHECK(in->path, "no memory for %d file names", in->cap);
+    }
+    in->path[in->n_files] = strdup(path);
+    CHECK(in->path[in->n_files], "no memory for the file name %s", path);
+    in->n_files++;
+    in->file_bytes += bytes;
+}
+
+static int compare_paths(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int try_add_tree(struct input *in, const char *path, struct shard_fault *fault)
+{
+    char *const roots[] = {(char *)path, NULL};
+    const int n_before = in->n_files;
+    FTSENT *entry;
+    FTS *tree = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, NULL);
+    int bad = 0;
+
+    CHECK(tree, "%s: %s", path, strerror(errno));
+    while (!bad && (entry = fts_read(tree))) {
+        const bool hidden = entry->fts_level > 0 && entry->fts_name[0] == '.';
+        if (hidden)
+            fts_set(tree, entry, FTS_SKIP);
+        else if (entry->fts_info == FTS_F)
+            add_file(in, entry->fts_path, entry->fts_statp->st_size);
+        else if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR ||
+                 entry->fts_info == FTS_NS || entry->fts_info == FTS_SLNONE)
+            bad = shard_fault_set(fault, CODE_NO_INPUT, "%s: %s", entry->fts_path,
+                                  entry->fts_errno ? strerror(entry->fts_errno) : "dangling link");
+        else if (entry->fts_info == FTS_DC)
+            bad = shard_fault_set(fault, CODE_NO_INPUT, "%s: a link to a directory above it",
+                                  entry->fts_path);
+    }
+    fts_close(tree);
+    if (bad) return -1;
+    if (in->n_files == n_before)
+        return shard_fault_set(fault, CODE_NO_INPUT, "%s: no files in this directory", path);
+    qsort(in->path + n_before, (size_t)(in->n_files - n_before), sizeof *in->path, compare_paths);
+    return 0;
+}
+
+/* The copy has no name, so nothing is left behind whatever happens. */
+static int try_spool(struct input *in, struct shard_fault *fault)
+{
+    FILE *copy = tmpfile();
+    ssize_t n;
+
+    if (!copy) return shard_fault_set(fault, CODE_IO, "temporary file: %s", strerror(errno));
+    while ((n = read(STDIN_FILENO, in->buffer, BUFFER_BYTES)) > 0) {
+        in->file_bytes += n;
+        if (fwrite(in->buffer, 1, (size_t)n, copy) != (size_t)n) break;
+    }
+    const bool ok = n == 0 && fflush(copy) == 0;
+    if (ok) in->spool = dup(fileno(copy));
+    const int err = errno;
+    fclose(copy);
+    if (ok && in->spool >= 0) return 0;
+    return shard_fault_set(fault, CODE_IO, "copying standard input to a temporary file: %s",
+                           strerror(err));
+}
+
+static int try_add(struct input *in, const char *path, bool repeatable, struct shard_fault *fault)
+{
+    struct stat st;
+
+    if (strcmp(path, "-") == 0) {
+        for (int i = 0; i < in->n_files; i++)
+            if (strcmp(in->path[i], "-") == 0)
+                return shard_fault_set(fault, CODE_USAGE, "standard input is named twice");
+        add_file(in, path, 0);
+        return repeatable ? try_spool(in, fault) : 0;
+    }
+    if (stat(path, &st) != 0)
+        return shard_fault_set(fault, CODE_NO_INPUT, "%s: %s", path, strerror(errno));
+    if (S_ISDIR(st.st_mode)) return try_add_tree(in, path, fault);
+    if (repeatable && !S_ISREG(st.st_mode))
+        return shard_fault_set(fault, CODE_NO_INPUT,
+                               "%s: not a regular file, so it cannot be read twice; give it on "
+                               "standard input",
+                               path);
+    add_file(in, path, st.st_size);
+    return 0;
+}
+
+struct input *input_try_open(char *const *paths, int n, bool repeatable, struct shard_fault *fault)
+{
+    struct input *in = calloc(1, sizeof *in);
+    CHECK(in, "no memory for reading text");
+
+    in->fd = in->spool = -1;
+    in->zstd = ZSTD_createDCtx();
+    CHECK(in->zstd, "no memory for a zstd context");
+    for (int i = 0; i < n; i++)
+        if (try_add(in, paths[i], repeatable, fault) != 0) {
+            input_close(in);
+            return NULL;
+        }
+    return in;
+}
+
+static void close_file(struct input *in)
+{
+    if (in->fd > STDIN_FILENO && in->fd != in->spool) close(in->fd);
+    in->fd = -1;
+}
+
+void input_close(struct input *in)
+{
+    if (!in) return;
+    close_file(in);
+    if (in->spool >= 0) close(in->spool);
+    ZSTD_freeDCtx(in->zstd);
+    for (int i = 0; i < in->n_files; i++) free(in->path[i]);
+    free(in->path);
+    free(in);
+}
+
+void input_rewind(struct input *in)
+{
+    close_file(in);
+    in->file = 0;
+    in->done_bytes = 0;
+}
+
+const char *input_path(const struct input *in)
+{
+    return in->file < in->n_files ? in->path[in->file] : NULL;
+}
+
+void input_next_file(struct input *in)
+{
+    close_file(in);
+    in->file++;
+}
+
+static int try_open_file(struct input *in, struct shard_fault *fault)
+{
+    const char *path = in->path[in->file];
+
+    if (strcmp(path, "-") != 0)
+        in->fd = open(path, O_RDONLY | O_CLOEXEC);
+    else if (in->spool < 0)
+        in->fd = STDIN_FILENO;
+    else if (lseek(in->spool, 0, SEEK_SET) == 0)
+        in->fd = in->spool;
+    in->packed = (ZSTD_inBuffer){in->packed_buffer, 0, 0};
+    in->in_frame = false;
+    ZSTD_DCtx_reset(in->zstd, ZSTD_reset_session_only);
+    if (in->fd >= 0) return 0;
+    return shard_fault_set(fault, CODE_NO_INPUT, "%s: %s", path, strerror(errno));
+}
+
+static int try_fill(struct input *in, char *buffer, int64_t *n, struct shard_fault *fault)
+{
+    ssize_t got;
+    do got = read(in->fd, buffer, BUFFER_BYTES);
+    while (got < 0 && errno == EINTR);
+    if (got < 0)
+        return shard_fault_set(fault, CODE_NO_INPUT, "%s: reading: %s", in->path[in->file],
+                               strerror(errno));
+    in->done_bytes += got;
+    *n = got;
+    return got > 0;
+}
+
+static int try_unpack(struct input *in, int64_t *n, struct shard_fault *fault)
+{
+    const char *path = in->path[in->file];
+    ZSTD_outBuffer out = {in->buffer, BUFFER_BYTES, 0};
+    int64_t got = 0;
+
+    while (out.pos == 0) {
+        if (in->packed.pos == in->packed.size) {
+            const int more = try_fill(in, in->packed_buffer, &got, fault);
+            if (more < 0) return -1;
+            if (!more && in->in_frame)
+                return shard_fault_set(fault, CODE_DATA,
+                                       "%s: truncated: the file ends within a zstd frame", path);
+            if (!more) return 0;
+            in->packed = (ZSTD_inBuffer){in->packed_buffer, (size_t)got, 0};
+        }
+        const size_t left = ZSTD_decompressStream(in->zstd, &out, &in->packed);
+        if (ZSTD_isError(left))
+            return shard_fault_set(fault, CODE_DATA, "%s: altered or no zstd: %s", path,
+                                   ZSTD_getErrorName(left));
+        in->in_frame = left > 0;
+    }
+    *n = (int64_t)out.pos;
+    return 1;
+}
+
+int input_try_read(struct input *in, const char **bytes, int64_t *n, struct shard_fault *fault)
+{
+    const char *path = in->path[in->file], *dot = strrchr(path, '.');
+
+    if (in->fd < 0 && try_open_file(in, fault) != 0) return -1;
+    *bytes = in->buffer;
+    if (dot && strcmp(dot, ".zst") == 0) return try_unpack(in, n, fault);
+    return try_fill(in, in->buffer, n, fault);
+}
+
+int64_t input_file_bytes(const struct input *in)
+{
+    return in->file_bytes;
+}
+int64_t input_done_bytes(const struct input *in)
+{
+    return in->done_bytes;
+}
+int input_files(const struct input *in)
+{
+    return in->n_files;
+}

@@ -1,0 +1,360 @@
+/* write.c - text to shards; see tokenize.h. */
+#include "tokenize.h"
+
+#include "base/clock.h"
+#include "data/corpus.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BYTES_EOD = 256, NONE = -1, NAME_BYTES = 4096, MAX_DOCUMENT_BYTES = 1 << 30 };
+
+/* A shard, or several of at most shard_tokens tokens. */
+struct output {
+    const char *path;
+    int64_t shard_tokens, n_tokens, n_documents;
+    struct shard_writer **writer; /* the last one is being written */
+    int n;
+};
+
+/* Where the held-out part begins, in bytes of text. */
+struct cut {
+    int64_t at;
+    bool after_line; /* at the first line end at or after that place; otherwise exactly there */
+};
+
+struct job {
+    const struct options *o;
+    struct corpus *corpus;
+    struct tokenizer *tok;
+    struct shard_kind kind;
+    struct output train, heldout;
+    struct cut cut;
+
+    bool in_document;
+    char *document; /* what is collected of it */
+    int64_t n_document, cap_document;
+    struct id_list ids;
+};
+
+/* No half-written files stay behind. */
+static _Noreturn void give_up(struct job *job, enum exit_code code, const char *why)
+{
+    for (int i = 0; i < job->train.n; i++) shard_writer_discard(job->train.writer[i]);
+    for (int i = 0; i < job->heldout.n; i++) shard_writer_discard(job->heldout.writer[i]);
+    DIE(code, "%s", why);
+}
+
+/* The path of shard i. */
+static void shard_path(char name[NAME_BYTES], const char *path, bool numbered, int i)
+{
+    const int stem = (int)(strlen(path) - strlen(SHARD_SUFFIX));
+    const int n = numbered ? snprintf(name, NAME_BYTES, "%.*s-%05d" SHARD_SUFFIX, stem, path, i)
+                           : snprintf(name, NAME_BYTES, "%s", path);
+    CHECK_CODE(CODE_USAGE, n < NAME_BYTES, "%s: the name is too long", path);
+}
+
+static struct shard_writer *output_writer(struct output *out, const struct shard_kind *kind)
+{
+    char name[NAME_BYTES];
+
+    if (out->n > 0) {
+        struct shard_writer *last = out->writer[out->n - 1];
+        if (out->shard_tokens == 0 || shard_writer_tokens(last) < out->shard_tokens) return last;
+        shard_writer_finish(last);
+    }
+    out->writer = realloc(out->writer, (size_t)(out->n + 1) * sizeof *out->writer);
+    CHECK(out->writer, "no memory for %d shards", out->n + 1);
+    shard_path(name, out->path, out->shard_tokens > 0, out->n);
+    return out->writer[out->n++] = shard_writer_init(name, kind);
+}
+
+static void output_ids(struct output *out, const struct shard_kind *kind, const uint32_t *id,
+                       int64_t n)
+{
+    while (n > 0) {
+        struct shard_writer *w = output_writer(out, kind);
+        const int64_t left = out->shard_tokens - shard_writer_tokens(w);
+        const int64_t piece = out->shard_tokens > 0 && left < n ? left : n;
+        shard_writer_add(w, id, piece);
+        out->n_tokens += piece;
+        id += piece;
+        n -= piece;
+    }
+}
+
+static void encode(struct job *job, struct output *to, const char *text, int64_t n)
+{
+    job->ids.n = 0;
+    tokenizer_encode(job->tok, text, n, &job->ids);
+    output_ids(to, &job->kind, job->ids.id, job->ids.n);
+}
+
+/* A document is encoded as a whole, since what stands behind a place may decide how it is cut. */
+static void collect(struct job *job, const char *bytes, int64_t n)
+{
+    char why[NAME_BYTES + 128];
+    const char *path = input_path(corpus_input(job->corpus));
+
+    if (job->n_document + n > MAX_DOCUMENT_BYTES) {
+        snprintf(why, sizeof why,
+                 "%s: a document of more than 1 GiB; --separator or --json-key tells where "
+                 "documents end",
+                 path ? path : "the last file");
+        give_up(job, CODE_DATA, why);
+    }
+    if (job->n_document + n > job->cap_document) {
+        job->cap_document = 2 * (job->n_document + n);
+        job->document = realloc(job->document, (size_t)job->cap_document);
+        CHECK(job->document, "no memory for a document of %ld bytes", (long)job->cap_document);
+    }
+    memcpy(job->document + job->n_document, bytes, (size_t)n);
+    job->n_document += n;
+}
+
+static void output_bytes(struct job *job, struct output *to, const char *bytes, int64_t n)
+{
+    const uint32_t bos = (uint32_t)job->kind.bos_id;
+
+    if (n == 0) return;
+    if (!job->in_document && job->kind.bos_id != NONE) output_ids(to, &job->kind, &bos, 1);
+    job->in_document = true;
+    if (tokenizer_is_local(job->tok))
+        encode(job, to, bytes, n);
+    else
+        collect(job, bytes, n);
+}
+
+static void output_end_document(struct job *job, struct output *to)
+{
+    const uint32_t eod = (uint32_t)job->kind.eod_id;
+
+    if (!job->in_document) return;
+    if (!tokenizer_is_local(job->tok)) encode(job, to, job->document, job->n_document);
+    job->n_document = 0;
+    if (job->kind.eod_id != NONE) output_ids(to, &job->kind, &eod, 1);
+    shard_writer_end_document(to->writer[to->n - 1]);
+    to->n_documents++;
+    job->in_document = false;
+}
+
+/* A shard left over from a longer text would be read with the new ones. */
+static void remove_others(const struct output *out)
+{
+    char name[NAME_BYTES];
+    const bool numbered = out->shard_tokens > 0;
+
+    if (numbered) unlink(out->path);
+    for (int i = numbered ? out->n : 0; shard_path(name, out->path, true, i), !unlink(name); i++) {
+    }
+}
+
+static void output_commit(struct output *out, bool force)
+{
+    char name[NAME_BYTES];
+
+    for (int i = 0; i < out->n; i++) shard_writer_commit(out->writer[i]);
+    if (force) remove_others(out);
+    shard_path(name, out->path, out->shard_tokens > 0, 0);
+    printf("%s: %ld tokens, %ld documents", name, (long)out->n_tokens, (long)out->n_documents);
+    if (out->n > 1) printf(", in %d shards", out->n);
+    printf("\n");
+    free(out->writer);
+}
+
+static void refuse_to_replace(const char *path, bool numbered, bool force)
+{
+    char name[NAME_BYTES];
+    shard_path(name, path, numbered, 0);
+    CHECK_CODE(CODE_IO, force || access(name, F_OK) != 0, "%s exists; --force replaces it", name);
+}
+
+static enum corpus_event next(struct job *job, const char **bytes, int64_t *n)
+{
+    struct shard_fault fault;
+    const enum corpus_event event = corpus_next(job->corpus, bytes, n, &fault);
+    if (event == CORPUS_FAULT) give_up(job, fault.code, fault.why);
+    return event;
+}
+
+/* Document ends of the whole text; returns the bytes of text. New memory in *end. */
+static int64_t find_documents(struct job *job, int64_t **end, int64_t *n_ends)
+{
+    int64_t total = 0, cap = 0, n = 0;
+    const char *bytes;
+    enum corpus_event event;
+
+    *end = NULL;
+    *n_ends = 0;
+    while ((event = next(job, &bytes, &n)) != CORPUS_END) {
+        if (event == CORPUS_BYTES) {
+            total += n;
+            continue;
+        }
+        if (*n_ends == cap) {
+            cap = cap ? 2 * cap : 1024;
+            *end = realloc(*end, (size_t)cap * sizeof **end);
+            CHECK(*end, "no memory for %ld document ends", (long)cap);
+        }
+        (*end)[(*n_ends)++] = total;
+    }
+    corpus_rewind(job->corpus);
+    return total;
+}
+
+/* The document end nearest to the fraction, unless it makes the part half as long again or shorter.
+ */
+static struct cut choose_cut(struct job *job, double fraction)
+{
+    int64_t *end, n_ends;
+    const int64_t total = find_documents(job, &end, &n_ends);
+    const int64_t part = (int64_t)(fraction * (double)total), target = total - part;
+    int64_t best = -1;
+
+    for (int64_t i = 0; i < n_ends; i++)
+        if (end[i] > 0 && end[i] < total &&
+            (best < 0 || llabs(end[i] - target) < llabs(best - target)))
+            best = end[i];
+    free(end);
+    if (best >= 0 && llabs(best - target) <= part / 2) return (struct cut){best, false};
+    return (struct cut){target, true};
+}
+
+/* How many of the n bytes at place belong before the cut; less than n where the cut is. */
+static int64_t before_cut(const struct cut *cut, const char *bytes, int64_t n, int64_t place)
+{
+    if (place + n < cut->at) return n;
+    if (!cut->after_line) return cut->at - place;
+    const int64_t from = cut->at - 1 > place ? cut->at - 1 - place : 0;
+    const char *newline = memchr(bytes + from, '\n', (size_t)(n - from));
+    return newline ? newline + 1 - bytes : n;
+}
+
+static void show_progress(const struct input *in, double start_s, bool last)
+{
+    static double shown_s;
+    const double now_s = clock_s(), done = (double)input_done_bytes(in);
+    const double total = (double)input_file_bytes(in), rate = done / (now_s - start_s + 1e-9);
+
+    if (!isatty(STDERR_FILENO) || (!last && now_s - shown_s < 0.2)) return;
+    shown_s = now_s;
+    if (total > 0)
+        fprintf(stderr, "\r%5.1f %% of %.1f MB, %.1f MB/s, %.0f s left   ", 100 * done / total,
+                total / 1e6, rate / 1e6, (total - done) / rate);
+    else
+        fprintf(stderr, "\r%.1f MB, %.1f MB/s   ", done / 1e6, rate / 1e6);
+    if (last) fprintf(stderr, "\n");
+}
+
+static void write_ids(struct job *job)
+{
+    const double start_s = clock_s();
+    struct output *to = &job->train;
+    const char *bytes;
+    int64_t n = 0, place = 0;
+    enum corpus_event event;
+
+    while ((event = next(job, &bytes, &n)) != CORPUS_END) {
+        if (event == CORPUS_DOCUMENT_END) {
+            output_end_document(job, to);
+            continue;
+        }
+        int64_t first = n;
+        if (job->o->heldout && to == &job->train) first = before_cut(&job->cut, bytes, n, place);
+        output_bytes(job, to, bytes, first);
+        if (first < n) {
+            output_end_document(job, to);
+            to = &job->heldout;
+            output_bytes(job, to, bytes + first, n - first);
+        }
+        place += n;
+        show_progress(corpus_input(job->corpus), start_s, false);
+    }
+    show_progress(corpus_input(job->corpus), start_s, true);
+}
+
+/* All files are complete before the first gets its name. */
+static void finish(struct job *job)
+{
+    if (job->train.n == 0) give_up(job, CODE_DATA, "there is no text");
+    if (job->o->heldout && job->heldout.n == 0)
+        give_up(job, CODE_DATA,
+                "the text cannot be cut: no document and no line ends before its last part");
+    shard_writer_finish(job->train.writer[job->train.n - 1]);
+    if (job->o->heldout) shard_writer_finish(job->heldout.writer[job->heldout.n - 1]);
+    output_commit(&job->train, job->o->force);
+    if (job->o->heldout) output_commit(&job->heldout, job->o->force);
+}
+
+/* The id of the added token asked for, or NONE. */
+static int32_t named_token(const struct job *job, const char *option, const char *text)
+{
+    if (!text || strcmp(text, "none") == 0) return NONE;
+    const int64_t id = tokenizer_find(job->tok, text);
+    CHECK_CODE(CODE_USAGE, id >= 0, "%s: %s %s is no added token%s", job->o->tokenizer, option,
+               text, job->o->max_vocab ? " below --max-vocab" : "");
+    return (int32_t)id;
+}
+
+/* By default one of the tokens that end documents in well-known vocabularies. */
+static int32_t choose_eod(const struct job *job)
+{
+    static const char *const known[] = {"<｜end▁of▁sentence｜>", "<|endoftext|>", "<|end_of_text|>",
+                                        "</s>"};
+    char has[512] = "";
+    uint32_t id;
+
+    if (!job->o->tokenizer) return BYTES_EOD;
+    if (job->o->eod) return named_token(job, "--eod", job->o->eod);
+    for (int k = 0; k < 4; k++)
+        if (tokenizer_find(job->tok, known[k]) >= 0) return named_token(job, "--eod", known[k]);
+    for (int i = 0; i < 8 && tokenizer_special(job->tok, i, &id); i++)
+        snprintf(has + strlen(has), sizeof has - strlen(has), " %.40s",
+                 tokenizer_special(job->tok, i, &id));
+    DIE(CODE_USAGE, "%s: which token ends a document? --eod TOKEN or --eod none; it has%s",
+        job->o->tokenizer, *has ? has : " no special tokens");
+}
+
+static void choose_kind(struct job *job)
+{
+    const int64_t n_ids = tokenizer_vocab_size(job->tok), vocab = job->o->vocab;
+    const char *file = job->o->tokenizer, *slash = file ? strrchr(file, '/') : NULL;
+    static char name[SHARD_TOKENIZER_BYTES];
+
+    CHECK_CODE(CODE_USAGE, !vocab || vocab >= n_ids, "--vocab %ld, the tokenizer has %ld ids",
+               (long)vocab, (long)n_ids);
+    snprintf(name, sizeof name, "%s", slash ? slash + 1 : file ? file : "bytes");
+    job->kind = (struct shard_kind){.vocab_size = (uint64_t)(vocab ? vocab : n_ids),
+                                    .tokenizer = name,
+                                    .tokenizer_hash = tokenizer_hash(job->tok),
+                                    .bos_id = named_token(job, "--bos", job->o->bos),
+                                    .eod_id = choose_eod(job),
+                                    .pad_id = NONE,
+                                    .level = job->o->level};
+}
+
+int write_shards(const struct options *o)
+{
+    struct job job = {.o = o,
+                      .train = {.path = o->out, .shard_tokens = o->shard_tokens},
+                      .heldout = {.path = o->heldout}};
+    const struct corpus_form form = {o->separator, o->json_key, o->heldout != NULL};
+    struct shard_fault fault;
+
+    refuse_to_replace(o->out, o->shard_tokens > 0, o->force);
+    if (o->heldout) refuse_to_replace(o->heldout, false, o->force);
+    job.tok = options_tokenizer(o);
+    choose_kind(&job);
+    job.corpus = corpus_try_open(o->path, o->n_paths, &form, &fault);
+    CHECK_CODE(fault.code, job.corpus, "%s", fault.why);
+    if (o->heldout) job.cut = choose_cut(&job, o->fraction);
+    write_ids(&job);
+    finish(&job);
+    free(job.document);
+    free(job.ids.id);
+    corpus_close(job.corpus);
+    tokenizer_free(job.tok);
+    return CODE_DONE;
+}
