@@ -56,7 +56,7 @@ static inline uint32_t fixture_id(int64_t i)
 
 static inline struct dataset *fixture_open(const char *path, int T)
 {
-    const struct path_list paths = {1, {path}};
+    const struct data_sources paths = data_source_at(path);
     return dataset_open(&paths, "train", T, FIXTURE_VOCAB, false, NULL);
 }
 
@@ -126,7 +126,7 @@ static inline struct shard_header fixture_header(const char *path)
 {
     struct shard shard = {0};
     struct shard_fault fault;
-    EXPECT(shard_try_open(&shard, path, &fault) == 0, "%s", fault.why);
+    EXPECT(shard_try_open(&shard, path, NULL, &fault) == 0, "%s", fault.why);
     const struct shard_header h = shard.header;
     shard_close(&shard);
     return h;

@@ -11,7 +11,8 @@ static void check_small(void)
     config_must_load_text(&c, config_small_text, NULL);
     EXPECT(c.model.q_lora_rank == 32 && c.model.routed_scaling_factor == 2.5, "%d %g",
            c.model.q_lora_rank, c.model.routed_scaling_factor);
-    EXPECT(c.data.train.n == 1 && !strcmp(c.data.train.at[0], "a.tok.zst"), "%d", c.data.train.n);
+    EXPECT(c.data.train.n == 1 && !strcmp(c.data.train.at[0].path[0], "a.tok.zst"), "%d",
+           c.data.train.n);
     /* defaults that follow the paper */
     EXPECT(c.model.rms_norm_eps == 1e-6 && c.model.initializer_range == 0.006, "norm, init");
     EXPECT(c.model.rope_type == ROPE_DEFAULT && !c.data.document_mask, "yarn, mask");
@@ -48,11 +49,12 @@ static void check_spellings(void)
     EXPECT(c.model.q_lora_rank == 0, "null: %d", c.model.q_lora_rank);
     EXPECT(c.model.rope_theta == 50000, "theta %g", c.model.rope_theta);
     EXPECT(!strcmp(c.run.dir, "no"), "dir %s", c.run.dir);
-    const struct path_list *train = &c.data.train, *heldout = &c.data.heldout;
-    EXPECT(train->n == 3 && !strcmp(train->at[0], "1e5") && !strcmp(train->at[1], "x y") &&
-               !strcmp(train->at[2], "on"),
-           "%d paths", train->n);
-    EXPECT(heldout->n == 1 && !strcmp(heldout->at[0], "only one"), "%d paths", heldout->n);
+    const struct data_source *train = &c.data.train.at[0], *heldout = &c.data.heldout.at[0];
+    EXPECT(c.data.train.n == 1 && train->n_paths == 3 && !strcmp(train->path[0], "1e5") &&
+               !strcmp(train->path[1], "x y") && !strcmp(train->path[2], "on"),
+           "%d paths", train->n_paths);
+    EXPECT(heldout->n_paths == 1 && !strcmp(heldout->path[0], "only one"), "%d paths",
+           heldout->n_paths);
     EXPECT(c.train.compute_dtype == DTYPE_BF16, "dtype %d", (int)c.train.compute_dtype);
     config_free(&c);
 }

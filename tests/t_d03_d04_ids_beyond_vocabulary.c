@@ -54,7 +54,7 @@ static void read_many(const char *path)
 }
 static void open_skipping(const char *path)
 {
-    const struct path_list paths = {1, {path}};
+    const struct data_sources paths = data_source_at(path);
     dataset_open(&paths, "train", MANY_T, FIXTURE_VOCAB, true, NULL);
 }
 

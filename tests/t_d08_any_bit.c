@@ -13,7 +13,7 @@ static int try_read(const char *path, uint16_t ids[N], uint64_t ends[2])
     struct shard_fault fault;
     struct shard_decoder dec;
 
-    if (shard_try_open(&shard, path, &fault) != 0) return -1;
+    if (shard_try_open(&shard, path, NULL, &fault) != 0) return -1;
     shard_decoder_init(&dec);
     const int bad = shard_try_check_index(&shard, &fault) != 0 ||
                     shard_try_frame(&shard, 0, &dec, frame, &fault) != 0 ||

@@ -24,7 +24,8 @@ static void make(const char *dir)
 }
 
 /* The shards are expected[0], expected[1], ... and so are the tokens. */
-static void check_order(const struct path_list *paths, const int *expected, int n, const char *how)
+static void check_order(const struct data_sources *paths, const int *expected, int n,
+                        const char *how)
 {
     struct dataset *ds = dataset_open(paths, "train", T, FIXTURE_VOCAB, false, NULL);
     struct window *win = window_init(ds);
@@ -69,11 +70,11 @@ int main(void)
     for (int l = 0; l < 2; l++) {
         if (!setlocale(LC_ALL, locales[l])) printf("no locale %s here\n", locales[l]);
         for (int m = 0; m <= in_memory; m++) {
-            const struct path_list dir = {1, {fixture_path(m ? "memory" : "disk")}};
+            const struct data_sources dir = data_source_at(fixture_path(m ? "memory" : "disk"));
             check_order(&dir, by_name, N_NAMES, locales[l]);
         }
-        const struct path_list list = {
-            2, {fixture_path("disk/shard_2.tok.zst"), fixture_path("disk/Shard_2.tok.zst")}};
+        struct data_sources list = data_source_at(fixture_path("disk/shard_2.tok.zst"));
+        list.at[0].path[list.at[0].n_paths++] = fixture_path("disk/Shard_2.tok.zst");
         check_order(&list, as_listed, 2, locales[l]);
     }
     char command[100];

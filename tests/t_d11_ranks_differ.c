@@ -16,7 +16,7 @@ static int rank_main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &mesh.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &mesh.size);
-    const struct path_list paths = {1, {argv[mesh.rank < 2 ? 1 : 2]}};
+    const struct data_sources paths = data_source_at(argv[mesh.rank < 2 ? 1 : 2]);
     struct dataset *ds = dataset_open(&paths, "train", T, FIXTURE_VOCAB, false, &mesh);
     if (mesh.rank == 3) fprintf(stderr, "agreed on 0x%016lx\n", (long)dataset_fingerprint(ds));
     dataset_close(ds);

@@ -16,7 +16,7 @@ static void check_frames(void)
 {
     enum { T = 1000, N = 70 * SHARD_FRAME_TOKENS + 123 };
     const char *path = fixture_shard("wide.tok.zst", 129280, wide_id, 0, N, NULL, 0);
-    const struct path_list paths = {1, {path}};
+    const struct data_sources paths = data_source_at(path);
     struct dataset *ds = dataset_open(&paths, "train", T, 5000000, false, NULL);
     struct window *win = window_init(ds);
     struct shard_fault fault;
@@ -48,9 +48,12 @@ static void check_fingerprint(void)
     uint64_t print[5];
 
     for (int i = 0; i < 5; i++) { /* a, b, c, a + c, c + a */
-        struct path_list paths = {1, {list[i % 3]}};
-        if (i == 3) paths = (struct path_list){2, {a, c}};
-        if (i == 4) paths = (struct path_list){2, {c, a}};
+        struct data_sources paths = data_source_at(list[i % 3]);
+        if (i >= 3) {
+            paths.at[0].n_paths = 2;
+            paths.at[0].path[0] = i == 3 ? a : c;
+            paths.at[0].path[1] = i == 3 ? c : a;
+        }
         struct dataset *ds = dataset_open(&paths, "train", 8, FIXTURE_VOCAB, false, NULL);
         print[i] = dataset_fingerprint(ds);
         dataset_close(ds);

@@ -25,7 +25,7 @@ static bool other_value(const struct config *cfg, const struct key *key, char *b
         snprintf(buf, n, "%s", key->choices[choice ? 0 : 1]);
         return true;
     case KEY_TEXT: snprintf(buf, n, "\"other: 'text' \\\\ \\\"#\""); return true;
-    case KEY_PATHS: snprintf(buf, n, "[other, no, \"1\", a b]"); return true;
+    case KEY_SOURCES: snprintf(buf, n, "[other, no, \"1\", a b]"); return true;
     case KEY_STAGES: snprintf(buf, n, "[{until: 7e11, value: 1, shape: linear}]"); return true;
     case KEY_FIXED:
     case KEY_SAME: return false;

@@ -49,11 +49,11 @@ static void for_each_pair(const struct dataset *ds, struct table *t,
     shard_decoder_init(&dec);
     for (int s = 0; s < ds->n_shards; s++) {
         const struct shard *shard = &ds->shard[s];
-        for (int64_t frame = 0; frame < shard->header.n_frames; frame++) {
+        for (int64_t frame = 0; frame < shard->info.n_frames; frame++) {
             if (shard_try_frame(shard, frame, &dec, ids, &fault) != 0)
                 DIE(fault.code, "%s", fault.why);
             for (int64_t i = 0; i < shard_frame_tokens(shard, frame); i++) {
-                const uint32_t id = shard_id(ids, shard->header.id_bytes, i);
+                const uint32_t id = shard_id(ids, shard->info.id_bytes, i);
                 if (n_seen++ > 0) visit(t, before, id);
                 before = id;
             }
@@ -69,12 +69,13 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: dsv3-bigram TRAIN HELDOUT (shards or directories of them)\n");
         return CODE_USAGE;
     }
-    const struct path_list train_path = {1, {argv[1]}}, heldout_path = {1, {argv[2]}};
-    struct dataset *train = dataset_open(&train_path, "train", 1, MAX_VOCAB, false, NULL);
-    const uint64_t V = train->shard[0].header.vocab_size;
+    const struct data_sources train_source = data_source_at(argv[1]);
+    const struct data_sources heldout_source = data_source_at(argv[2]);
+    struct dataset *train = dataset_open(&train_source, "train", 1, MAX_VOCAB, false, NULL);
+    const uint64_t told = train->shard[0].info.vocab_size, V = told ? told : MAX_VOCAB;
     CHECK_CODE(CODE_DATA, V <= MAX_VOCAB, "%s: vocabulary %lu, at most %d", argv[1],
                (unsigned long)V, MAX_VOCAB);
-    struct dataset *heldout = dataset_open(&heldout_path, "heldout", 1, (int)V, false, NULL);
+    struct dataset *heldout = dataset_open(&heldout_source, "heldout", 1, (int)V, false, NULL);
 
     struct table t = {.V = (int)V};
     t.pair = mem_alloc(V * V * sizeof *t.pair, "pairs");

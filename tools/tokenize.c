@@ -30,6 +30,8 @@ static const char usage[] =
     "  --level N              of zstd, 1 .. 22: 3\n"
     "  --force                replace shards of that name\n"
     "  --verify               read and check everything in the shards given, print counts\n"
+    "  --format F             of shards to read: native, megatron, llmc, datatrove, npy, u16,\n"
+    "                         u32; told by name and contents\n"
     "  --decode               print the text of the shards given; with --separator LINE such a\n"
     "                         line instead of each --eod token\n";
 

@@ -17,7 +17,7 @@
  * it moves from value[i-1] (the section's plain key for the first) to value[i] in this shape; after
  * the last stage it keeps the last value. until counts train.schedule_unit (tokens or steps). */
 enum stage_shape { STAGE_HOLD, STAGE_LINEAR, STAGE_COSINE }; /* hold: value[i] all along */
-enum { MAX_STAGES = 8, MAX_PATHS = 64 };
+enum { MAX_STAGES = 8, MAX_PATHS = 64, MAX_SOURCES = 16 };
 struct stages {
     int n;
     struct stage {
@@ -26,9 +26,27 @@ struct stages {
     } at[MAX_STAGES];
 };
 
-struct path_list {
+/* Files of token ids that are read as one stream, and how often they come among other sources. */
+enum data_format {
+    DATA_FORMAT_AUTO, /* told by name and contents */
+    DATA_FORMAT_NATIVE,
+    DATA_FORMAT_MEGATRON,
+    DATA_FORMAT_LLMC,
+    DATA_FORMAT_DATATROVE,
+    DATA_FORMAT_NPY,
+    DATA_FORMAT_U16, /* ids and nothing else */
+    DATA_FORMAT_U32
+};
+struct data_source {
+    int n_paths;
+    const char *path[MAX_PATHS]; /* files or directories */
+    double weight;               /* of its samples, relative to the other sources */
+    enum data_format format;
+    int eod_id, bos_id; /* ids that end and begin documents, where no index tells; -1: none */
+};
+struct data_sources {
     int n;
-    const char *at[MAX_PATHS];
+    struct data_source at[MAX_SOURCES];
 };
 
 enum run_backend { RUN_BACKEND_AUTO, RUN_BACKEND_CPU, RUN_BACKEND_CUDA };
@@ -48,8 +66,9 @@ struct config_topology {
 
 enum on_bad_shard { ON_BAD_SHARD_STOP, ON_BAD_SHARD_SKIP };
 struct config_data {
-    struct path_list train, heldout; /* shard files or directories */
-    enum on_bad_shard on_bad_shard;  /* a shard that is broken when the run starts */
+    struct data_sources train, heldout;
+    double heldout_share;           /* of each train source, its end: only evaluated */
+    enum on_bad_shard on_bad_shard; /* a shard that is broken when the run starts */
     int sequence_length;
     bool document_mask; /* attention and labels stay inside a document */
     bool shuffle;

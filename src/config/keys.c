@@ -47,9 +47,9 @@ enum { MAX_LAYERS = 1 << 10, MAX_WIDTH = 1 << 18, MAX_VOCAB = 1 << 24, MAX_EXPER
     {                                                                                              \
         name, KEY_TEXT, AT(field), 0, 0, flags, NULL, preset, text                                 \
     }
-#define PATHS(name, field, preset, text)                                                           \
+#define SOURCES(name, field, preset, text)                                                         \
     {                                                                                              \
-        name, KEY_PATHS, AT(field), 0, 0, 0, NULL, preset, text                                    \
+        name, KEY_SOURCES, AT(field), 0, 0, 0, NULL, preset, text                                  \
     }
 #define STAGES(name, field, lo, hi, flags, text)                                                   \
     {                                                                                              \
@@ -77,8 +77,10 @@ const struct key config_keys[] = {
     INT("topology.ranks_per_node", topology.ranks_per_node, 0, 1 << 20, "0",
         "consecutive ranks that count as a node; 0: ask MPI"),
 
-    PATHS("data.train", data.train, NULL, "token shards, or directories of shards, to train on"),
-    PATHS("data.heldout", data.heldout, "[]", "token shards that are only evaluated"),
+    SOURCES("data.train", data.train, NULL, "token shards, or directories of shards, to train on"),
+    SOURCES("data.heldout", data.heldout, "[]", "token shards that are only evaluated"),
+    NUMBER("data.heldout_share", data.heldout_share, 0, 1, KEY_BELOW_MAX, "0",
+           "share of each source of train, its end, that is only evaluated"),
     CHOICE("data.on_bad_shard", data.on_bad_shard, on_bad_shards, "stop",
            "a truncated, altered or empty shard at the start: stop, or leave it out and say so"),
     INT("data.sequence_length", data.sequence_length, 2, 1 << 24, "4096", "tokens a sequence"),

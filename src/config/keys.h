@@ -16,7 +16,7 @@ enum key_type {
     KEY_BOOL,
     KEY_CHOICE, /* an enum field; choices in the enum's order */
     KEY_TEXT,
-    KEY_PATHS,
+    KEY_SOURCES,
     KEY_STAGES, /* the limits apply to each stage's value */
     KEY_FIXED,  /* a key people copy that has one right value, the preset; no field */
     KEY_SAME    /* an int that, when given, must equal the field; not stored in it */

@@ -238,7 +238,7 @@ static bool text_is_yaml(const char *s)
 /* The value of an override: the text itself for text keys and for a path, otherwise YAML. */
 static const struct node *override_value(struct loader *ld, const struct key *key, const char *text)
 {
-    if (key->type == KEY_TEXT || (key->type == KEY_PATHS && *text != '[')) {
+    if (key->type == KEY_TEXT || (key->type == KEY_SOURCES && *text != '[' && *text != '{')) {
         struct node *node = pool_take(ld->pool, sizeof *node);
         node->text = text;
         return node;

@@ -153,19 +153,45 @@ static void mtp_targets(struct check *c)
                depth, T);
 }
 
+static bool has_path(const struct data_sources *sources, const char *path)
+{
+    for (int i = 0; i < sources->n; i++)
+        for (int k = 0; k < sources->at[i].n_paths; k++)
+            if (!strcmp(sources->at[i].path[k], path)) return true;
+    return false;
+}
+
 static void heldout_is_apart(struct check *c)
 {
-    const struct path_list *train = &c->cfg->data.train, *heldout = &c->cfg->data.heldout;
+    const struct data_sources *heldout = &c->cfg->data.heldout;
     for (int i = 0; i < heldout->n; i++)
-        for (int j = 0; j < train->n; j++)
-            if (!strcmp(heldout->at[i], train->at[j]))
-                broken(c, "found %s, expected paths that are not in data.train", heldout->at[i]);
+        for (int k = 0; k < heldout->at[i].n_paths; k++)
+            if (has_path(&c->cfg->data.train, heldout->at[i].path[k]))
+                broken(c, "found %s, expected paths that are not in data.train",
+                       heldout->at[i].path[k]);
+}
+
+static void heldout_weights(struct check *c)
+{
+    const struct data_sources *heldout = &c->cfg->data.heldout;
+    for (int i = 0; i < heldout->n; i++)
+        if (heldout->at[i].weight != 1)
+            broken(c, "found weight %g, expected none: held-out sources count by their size",
+                   heldout->at[i].weight);
+}
+
+static void heldout_once(struct check *c)
+{
+    if (c->cfg->data.heldout_share > 0 && c->cfg->data.heldout.n > 0)
+        broken(c, "found %g, expected 0 with data.heldout", c->cfg->data.heldout_share);
 }
 
 static void eval_has_data(struct check *c)
 {
-    if (c->cfg->train.eval_every && c->cfg->data.heldout.n == 0)
-        broken(c, "found %d, expected 0 without data.heldout", c->cfg->train.eval_every);
+    const struct config_data *d = &c->cfg->data;
+    if (c->cfg->train.eval_every && d->heldout.n == 0 && d->heldout_share == 0)
+        broken(c, "found %d, expected 0 without data.heldout or data.heldout_share",
+               c->cfg->train.eval_every);
 }
 
 static void train_has_data(struct check *c)
@@ -258,6 +284,8 @@ static void dump_in_run(struct check *c)
 static const struct rule rules[] = {
     {{"data.sequence_length", "model.max_position_embeddings"}, context_length},
     {{"data.heldout", "data.train"}, heldout_is_apart},
+    {{"data.heldout"}, heldout_weights},
+    {{"data.heldout_share", "data.heldout"}, heldout_once},
     {{"data.train"}, train_has_data},
     {{"model.first_k_dense_replace", "model.num_hidden_layers"}, dense_layers},
     {{"model.qk_rope_head_dim"}, rope_pairs},
@@ -274,7 +302,7 @@ static const struct rule rules[] = {
      batch_stages},
     {{"train.global_batch_multiple", "train.global_batch_stages", "train.global_batch"},
      multiple_is_used},
-    {{"train.eval_every", "data.heldout"}, eval_has_data},
+    {{"train.eval_every", "data.heldout", "data.heldout_share"}, eval_has_data},
     {{"optimizer.min_lr", "optimizer.lr"}, lr_order},
     {{"optimizer.lr_stages", "optimizer.schedule"}, lr_stages_match},
     {{"optimizer.warmup_steps", "train.steps"}, warmup_fits},

@@ -19,3 +19,6 @@ void value_print(const struct config *cfg, const struct key *key, FILE *out);
 /* What may stand there: "an integer from 1 to 64", "one of sigmoid, softmax", ... */
 enum { EXPECTED_BYTES = 160 };
 const char *value_expected(const struct key *key, char buf[EXPECTED_BYTES]);
+
+/* Names of enum data_format, in its order; ends with NULL. */
+extern const char *const value_formats[];

@@ -44,12 +44,41 @@ static void print_text(const char *text, FILE *out)
     fputc('"', out);
 }
 
-static void print_paths(const struct path_list *list, FILE *out)
+static void print_paths(const struct data_source *source, FILE *out)
 {
     fputc('[', out);
-    for (int i = 0; i < list->n; i++) {
+    for (int i = 0; i < source->n_paths; i++) {
         if (i) fputs(", ", out);
-        print_text(list->at[i], out);
+        print_text(source->path[i], out);
+    }
+    fputc(']', out);
+}
+
+const char *const value_formats[] = {"auto", "native", "megatron", "llmc", "datatrove",
+                                     "npy",  "u16",    "u32",      NULL};
+
+static bool is_plain(const struct data_source *s)
+{
+    return s->weight == 1 && s->format == DATA_FORMAT_AUTO && s->eod_id < 0 && s->bos_id < 0;
+}
+
+static void print_sources(const struct data_sources *sources, FILE *out)
+{
+    if (sources->n == 1 && is_plain(&sources->at[0])) {
+        print_paths(&sources->at[0], out);
+        return;
+    }
+    fputc('[', out);
+    for (int i = 0; i < sources->n; i++) {
+        const struct data_source *s = &sources->at[i];
+        fputs(i ? ", {path: " : "{path: ", out);
+        print_paths(s, out);
+        fputs(", weight: ", out);
+        print_number(s->weight, out);
+        if (s->format != DATA_FORMAT_AUTO) fprintf(out, ", format: %s", value_formats[s->format]);
+        if (s->eod_id >= 0) fprintf(out, ", eod_id: %d", s->eod_id);
+        if (s->bos_id >= 0) fprintf(out, ", bos_id: %d", s->bos_id);
+        fputc('}', out);
     }
     fputc(']', out);
 }
@@ -84,7 +113,7 @@ void value_print(const struct config *cfg, const struct key *key, FILE *out)
     case KEY_BOOL: fputs(*(const bool *)field ? "true" : "false", out); break;
     case KEY_CHOICE: fputs(key->choices[*(const int *)field], out); break;
     case KEY_TEXT: print_text(*(const char *const *)field, out); break;
-    case KEY_PATHS: print_paths(field, out); break;
+    case KEY_SOURCES: print_sources(field, out); break;
     case KEY_STAGES: print_stages(field, out); break;
     case KEY_FIXED: fputs(key->preset, out); break;
     }
@@ -130,7 +159,9 @@ const char *value_expected(const struct key *key, char buf[EXPECTED_BYTES])
             append(buf, "%s%s", i ? ", " : "one of ", key->choices[i]);
         break;
     case KEY_TEXT: append(buf, "a text without control characters"); break;
-    case KEY_PATHS: append(buf, "a path or a list of paths"); break;
+    case KEY_SOURCES:
+        append(buf, "a path, a list of paths, or a list of {path, weight, format, eod_id, bos_id}");
+        break;
     case KEY_STAGES: append(buf, "a list of {until, value, shape}"); break;
     case KEY_FIXED: append(buf, "%s, the only value there is", key->preset); break;
     case KEY_SAME: append(buf, "the value of model.num_attention_heads"); break;

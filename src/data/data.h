@@ -1,10 +1,14 @@
 /*
- * data.h - token shards -> batches. A dataset is a list of .tok.zst shards read as one stream of
- * tokens: the files of the config in its order, a directory standing for its shards in the bytewise
- * order of their names. Sample i is tokens i*T .. i*T+T (T + 1 tokens, the last one shared with the
- * next sample), running across shards; fewer than T tokens at the very end are in no sample. Global
- * sample number g of a run is sample permute(seed, epoch, g % S) with S samples an epoch: a pure
- * function, whatever the number of ranks, so the position in the data is the one integer g.
+ * data.h - token shards -> batches. A dataset is one or more sources; a source is a list of shards
+ * (shard.h) read as one stream of tokens: the files of the config in its order, a directory
+ * standing for its shards in the bytewise order of their names. Sample i of a source is tokens i*T
+ * .. i*T+T (T + 1 tokens, the last one shared with the next sample), running across shards; fewer
+ * than T tokens at the very end are in no sample. Samples are numbered through all sources.
+ *
+ * Global sample number g of a run is of a source that weights and g alone decide, and of its
+ * samples permute(seed, epoch, k % S), S being its samples an epoch and k how many of its samples
+ * came before: a pure function, whatever the number of ranks, so the position in the data is the
+ * one integer g.
  */
 #pragma once
 
@@ -16,25 +20,55 @@
 struct dataset;
 
 /*
- * Open every shard of paths (files, or directories whose *.tok.zst are taken, hidden files not).
- * Checks header, size, table, dtype and largest id against vocab_size, that no file comes twice,
- * that one tokenizer made them all, and that there is at least one sample. Faults are fatal with
- * CODE_NO_INPUT or CODE_DATA and name file and offset. skip_bad: a shard whose file is truncated,
- * altered (header, index, seek table) or empty on any rank is left out on all ranks instead, one
- * rank prints a line, and the dataset is that of the other shards. Collective over MPI_COMM_WORLD
- * when mesh is not NULL: every rank compares its fingerprint with rank 0's; the message names both.
- * what: "train" or "heldout", borrowed. Free with dataset_close.
+ * Open every shard of the sources (files, or directories whose shards are taken by their names).
+ * Checks headers, sizes, indexes and ids (docs/data.md), that no file comes twice, that one
+ * tokenizer made all of which it is known, and that each source has at least one sample. Faults are
+ * fatal with CODE_NO_INPUT or CODE_DATA and name file and offset. skip_bad: a shard whose file is
+ * truncated, altered (header, index, seek table) or empty on any rank is left out on all ranks
+ * instead, one rank prints a line, and the dataset is that of the other shards. Collective over
+ * MPI_COMM_WORLD when mesh is not NULL: every rank compares its fingerprint with rank 0's; the
+ * message names both. what: "train" or "heldout", borrowed. Free with dataset_close.
  */
-struct dataset *dataset_open(const struct path_list *paths, const char *what, int sequence_length,
-                             int vocab_size, bool skip_bad, const struct mesh *mesh);
+struct dataset *dataset_open(const struct data_sources *sources, const char *what,
+                             int sequence_length, int vocab_size, bool skip_bad,
+                             const struct mesh *mesh);
 void dataset_close(struct dataset *ds);
-int64_t dataset_samples(const struct dataset *ds); /* samples an epoch: (tokens - 1) / T */
+
+/* Takes the last samples of every source, the share of them rounded up, out of ds and returns them
+ * as a dataset of its own that borrows the shards of ds: close it first. NULL with fault when
+ * nothing would be left of a source; ds is of no use then. */
+struct dataset *dataset_try_cut(struct dataset *ds, const char *what, double share,
+                                struct shard_fault *fault);
+
+/* From now on sources count by their size: the first dataset_samples numbers are every sample once.
+ */
+void dataset_weigh_by_size(struct dataset *ds);
+
+int64_t dataset_samples(const struct dataset *ds); /* of all sources: (tokens - 1) / T of each */
 int64_t dataset_tokens(const struct dataset *ds);
-int64_t dataset_documents(const struct dataset *ds);
+int64_t dataset_documents(const struct dataset *ds);    /* that are listed, not those told by ids */
 uint64_t dataset_fingerprint(const struct dataset *ds); /* of contents, not of paths */
 
-/* Which sample of the dataset global sample number g is. shuffle false: g % S. */
+/* Which sample of the dataset global sample number g is. shuffle false: in order. */
 int64_t dataset_sample_at(const struct dataset *ds, uint64_t seed, bool shuffle, int64_t g);
+
+/* One source: its first shard's path, its samples an epoch, its share of all samples. */
+struct source_info {
+    const char *path;
+    int64_t n_samples;
+    double share;
+};
+int dataset_sources(const struct dataset *ds);
+struct source_info dataset_source_info(const struct dataset *ds, int source);
+/* How many of the first g samples are of the source. */
+int64_t dataset_taken(const struct dataset *ds, int source, int64_t g);
+
+/* A source that is one file or directory, with nothing else stated. */
+static inline struct data_sources data_source_at(const char *path)
+{
+    return (struct data_sources){
+        1, {{.n_paths = 1, .path = {path}, .weight = 1, .eod_id = -1, .bos_id = -1}}};
+}
 
 /* One micro-batch. */
 struct batch {

@@ -1,23 +1,41 @@
 /*
- * dataset.h - the inside of a dataset, for the files of this directory and the tools: shards in
- * their order as one stream of tokens, and reading one sample of it. The manual is data.h.
+ * dataset.h - the inside of a dataset, for the files of this directory and the tools: the shards of
+ * all sources in their order, and reading one sample. The manual is data.h.
  */
 #pragma once
 
 #include "data/data.h"
 #include "data/shard.h"
 
-struct dataset {
-    const char *what; /* "train", "heldout" */
-    int T, n_shards;
-    int64_t n_tokens, n_documents, n_samples;
-    uint64_t fingerprint;
-    struct shard *shard; /* [n_shards] */
-    int64_t *first;      /* [n_shards + 1] tokens before each shard */
+/* One source: some shards in a row that are one stream of tokens. */
+struct source {
+    int64_t first_token;  /* of all tokens of the dataset */
+    int64_t first_sample; /* the number of its first sample */
+    int64_t n_samples;
+    int64_t from, n; /* the samples of it that are visited: from .. from + n - 1 */
+    uint64_t weight; /* relative to the others */
 };
 
-/* The shard that holds token at of the stream, 0 <= at < n_tokens. */
+struct dataset {
+    const char *what; /* "train", "heldout" */
+    int T, n_shards, n_sources;
+    int64_t n_tokens, n_documents;
+    uint64_t fingerprint;
+    struct shard *shard; /* [n_shards] of all sources */
+    int64_t *first;      /* [n_shards + 1] tokens before each shard */
+    int *source_of;      /* [n_shards] */
+    struct source source[MAX_SOURCES];
+    bool is_cut; /* the shards are borrowed from the dataset that it was cut from */
+};
+
+/* The shard that holds token at of the dataset, 0 <= at < n_tokens. */
 int dataset_shard_at(const struct dataset *ds, int64_t at);
+
+/* The source of sample number i. */
+const struct source *dataset_source_of(const struct dataset *ds, int64_t i);
+
+/* Weights of sources as integers; their shares are those of weight to 1 part in 2^31. */
+void dataset_set_weights(struct dataset *ds, const struct data_sources *sources);
 
 /* Reads samples through a cache of decoded frames; one per thread. Borrows ds. */
 struct window;

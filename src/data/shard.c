@@ -1,20 +1,35 @@
-/* shard.c - opening, checking and decoding token shards; the format is in shard.h. */
-#include "data/shard.h"
+/* shard.c - what all formats of shards have in common: telling which one a file is, opening it,
+ * reading with messages; see shard.h. */
+#include "data/shard_inside.h"
 
 #include "base/mem.h"
-#include "data/shard_format.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 #include <zstd.h>
 
-enum { CHUNK = 2048 }; /* u64s read at once; the buffers lie on the stack */
+enum { SAMPLE_BYTES = 4096, MAX_ID_BYTES = 8, BEGINNING_BYTES = 16 };
+
+static const struct {
+    const struct shard_format *format; /* NULL: told by the contents */
+    const char *names;                 /* of its files in a directory */
+} by_format[] = {
+    [DATA_FORMAT_AUTO] = {NULL, "*.tok.zst *.bin *.ds *.npy *.u16 *.u32"},
+    [DATA_FORMAT_NATIVE] = {&shard_native, "*.tok.zst"},
+    [DATA_FORMAT_MEGATRON] = {&shard_megatron, "*.bin"},
+    [DATA_FORMAT_LLMC] = {&shard_llmc, "*.bin"},
+    [DATA_FORMAT_DATATROVE] = {&shard_datatrove, "*.ds"},
+    [DATA_FORMAT_NPY] = {&shard_npy, "*.npy"},
+    [DATA_FORMAT_U16] = {&shard_u16, "*.u16 *.bin *.npy"},
+    [DATA_FORMAT_U32] = {&shard_u32, "*.u32 *.bin *.npy"},
+};
 
 int shard_fault_set(struct shard_fault *fault, enum exit_code code, const char *fmt, ...)
 {
@@ -22,271 +37,219 @@ int shard_fault_set(struct shard_fault *fault, enum exit_code code, const char *
     va_start(args, fmt);
     vsnprintf(fault->why, sizeof fault->why, fmt, args);
     va_end(args);
+    /* one line, whatever a file or its name holds */
+    for (char *c = fault->why; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
     fault->code = code;
     return -1;
 }
 
-static int read_at(const struct shard *shard, void *to, size_t bytes, uint64_t offset,
+int shard_try_read(const struct shard *shard, bool index, void *to, size_t bytes, uint64_t offset,
                    struct shard_fault *fault)
 {
+    const int fd = index ? shard->index_fd : shard->fd;
+    const char *path = index ? shard->index_path : shard->path;
     size_t got = 0;
+
     while (got < bytes) {
-        const ssize_t n = pread(shard->fd, (char *)to + got, bytes - got, (off_t)(offset + got));
+        const ssize_t n = pread(fd, (char *)to + got, bytes - got, (off_t)(offset + got));
         if (n < 0 && errno == EINTR) continue;
         if (n < 0)
             return shard_fault_set(fault, CODE_NO_INPUT, "%s: reading %zu bytes at byte %lu: %s",
-                                   shard->path, bytes, (unsigned long)offset, strerror(errno));
+                                   path, bytes, (unsigned long)offset, strerror(errno));
         if (n == 0)
             return shard_fault_set(
                 fault, CODE_DATA, "%s: the file ends at byte %lu, expected %zu bytes at byte %lu",
-                shard->path, (unsigned long)(offset + got), bytes, (unsigned long)offset);
+                path, (unsigned long)(offset + got), bytes, (unsigned long)offset);
         got += (size_t)n;
     }
     return 0;
 }
 
-/* One line per field that must have a certain value. */
-static int expect(const struct shard *shard, const char *field, uint64_t offset, uint64_t found,
-                  uint64_t expected, struct shard_fault *fault)
+int shard_try_expect(const char *path, const char *field, uint64_t offset, uint64_t found,
+                     uint64_t expected, struct shard_fault *fault)
 {
     if (found == expected) return 0;
     return shard_fault_set(fault, CODE_DATA,
-                           "%s: %s at byte %lu is %lu (0x%lx), expected %lu (0x%lx)", shard->path,
-                           field, (unsigned long)offset, (unsigned long)found, (unsigned long)found,
+                           "%s: %s at byte %lu is %lu (0x%lx), expected %lu (0x%lx)", path, field,
+                           (unsigned long)offset, (unsigned long)found, (unsigned long)found,
                            (unsigned long)expected, (unsigned long)expected);
 }
 
-#define EXPECT_FIELD(field, value)                                                                 \
-    if (expect(shard, #field, offsetof(struct shard_header, field), shard->header.field, value,    \
-               fault) != 0)                                                                        \
-    return -1
-
-static int check_header(const struct shard *shard, struct shard_fault *fault)
+int shard_try_sample_hash(const struct shard *shard, bool index, uint64_t bytes, uint64_t *hash,
+                          struct shard_fault *fault)
 {
-    const struct shard_header *h = &shard->header;
+    const uint64_t n = bytes < SAMPLE_BYTES ? bytes : SAMPLE_BYTES;
+    const uint64_t at[] = {0, (bytes - n) / 2, bytes - n};
+    char sample[SAMPLE_BYTES];
 
-    if (h->skip_magic != SHARD_HEADER_MAGIC || memcmp(h->magic, SHARD_MAGIC, sizeof h->magic) != 0)
-        return shard_fault_set(
-            fault, CODE_DATA,
-            "%s: not a token shard: bytes 0 .. 3 are 0x%08x and bytes 8 .. 15 \"%.8s\", expected "
-            "0x%08x and \"%s\"; dsv3-tokenize makes shards",
-            shard->path, h->skip_magic, h->magic, SHARD_HEADER_MAGIC, SHARD_MAGIC);
-    EXPECT_FIELD(version, SHARD_VERSION);
-    EXPECT_FIELD(header_hash, XXH64(h, offsetof(struct shard_header, header_hash), 0));
-    EXPECT_FIELD(skip_bytes, SHARD_HEADER_BYTES - SHARD_SKIP_BYTES);
-    EXPECT_FIELD(id_bytes, h->id_bytes == 4 ? 4 : 2);
-    EXPECT_FIELD(frame_tokens, SHARD_FRAME_TOKENS);
-    if (h->n_tokens == 0)
-        return shard_fault_set(fault, CODE_DATA, "%s: the shard is empty: 0 tokens, expected some",
-                               shard->path);
-    if (h->n_documents > h->n_tokens || h->n_tokens > SHARD_MAX_TOKENS)
-        return shard_fault_set(
-            fault, CODE_DATA,
-            "%s: %lu tokens in %lu documents, expected at most %lu tokens and no "
-            "more documents than tokens",
-            shard->path, (unsigned long)h->n_tokens, (unsigned long)h->n_documents,
-            (unsigned long)SHARD_MAX_TOKENS);
-    EXPECT_FIELD(n_frames, (h->n_tokens + SHARD_FRAME_TOKENS - 1) / SHARD_FRAME_TOKENS);
-    if (h->max_id >= h->vocab_size)
-        return shard_fault_set(fault, CODE_DATA,
-                               "%s: largest id %u at byte %zu is outside its vocabulary of %lu",
-                               shard->path, h->max_id, offsetof(struct shard_header, max_id),
-                               (unsigned long)h->vocab_size);
+    *hash = XXH64(&bytes, sizeof bytes, 0);
+    for (int i = 0; i < 3; i++) {
+        if (shard_try_read(shard, index, sample, n, at[i], fault) != 0) return -1;
+        *hash = XXH64(sample, n, *hash);
+    }
     return 0;
 }
 
-/* Index and seek table must lie one behind the other up to the end of the file. */
-static int check_places(const struct shard *shard, struct shard_fault *fault)
-{
-    const struct shard_header *h = &shard->header;
-    const uint64_t n_entries = (uint64_t)h->n_frames + 2;
-    const uint64_t index_bytes = shard_index_bytes(h);
-    const uint64_t seek_at = h->index_offset + SHARD_SKIP_BYTES + index_bytes;
-    const uint64_t seek_bytes = n_entries * SHARD_SEEK_ENTRY_BYTES + SHARD_SEEK_FOOTER_BYTES;
-    uint32_t skip[2], footer_n, footer_magic;
-    uint8_t footer[SHARD_SEEK_FOOTER_BYTES];
-
-    if (h->index_offset >= h->file_bytes)
-        return shard_fault_set(fault, CODE_DATA, "%s: index at byte %lu of %lu", shard->path,
-                               (unsigned long)h->index_offset, (unsigned long)h->file_bytes);
-    EXPECT_FIELD(file_bytes, seek_at + SHARD_SKIP_BYTES + seek_bytes);
-    if (read_at(shard, skip, sizeof skip, h->index_offset, fault) != 0 ||
-        expect(shard, "index frame", h->index_offset, skip[0], SHARD_INDEX_MAGIC, fault) != 0 ||
-        expect(shard, "index size", h->index_offset + 4, skip[1], index_bytes, fault) != 0 ||
-        read_at(shard, skip, sizeof skip, seek_at, fault) != 0 ||
-        expect(shard, "seek table", seek_at, skip[0], SHARD_SEEK_MAGIC, fault) != 0 ||
-        expect(shard, "seek table size", seek_at + 4, skip[1], seek_bytes, fault) != 0)
-        return -1;
-    const uint64_t footer_at = h->file_bytes - SHARD_SEEK_FOOTER_BYTES;
-    if (read_at(shard, footer, sizeof footer, footer_at, fault) != 0) return -1;
-    memcpy(&footer_n, footer, sizeof footer_n);
-    memcpy(&footer_magic, footer + 5, sizeof footer_magic);
-    if (expect(shard, "seek table entries", footer_at, footer_n, n_entries, fault) != 0 ||
-        expect(shard, "seek table flags", footer_at + 4, footer[4], 0, fault) != 0)
-        return -1;
-    return expect(shard, "seek table end", footer_at + 5, footer_magic, SHARD_SEEK_END_MAGIC,
-                  fault);
-}
-
-int shard_try_open(struct shard *shard, const char *path, struct shard_fault *fault)
+/* 1: there is no such file. */
+static int try_open_file(const char *path, int *fd, uint64_t *bytes, struct shard_fault *fault)
 {
     struct stat st;
 
+    *fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int err = errno;
+    if (*fd < 0 || fstat(*fd, &st) != 0) {
+        shard_fault_set(fault, CODE_NO_INPUT, "%s: cannot open: %s%s", path, strerror(err),
+                        err == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
+        return *fd < 0 && err == ENOENT ? 1 : -1;
+    }
+    if (!S_ISREG(st.st_mode))
+        return shard_fault_set(fault, CODE_NO_INPUT, "%s: not a regular file", path);
+    *bytes = (uint64_t)st.st_size;
+    return 0;
+}
+
+int shard_try_open_beside(struct shard *shard, size_t cut, const char *suffix, uint64_t *bytes,
+                          struct shard_fault *fault)
+{
+    const size_t stem = strlen(shard->path) - cut, size = stem + strlen(suffix) + 1;
+
+    free(shard->index_path);
+    shard->index_path = malloc(size);
+    CHECK(shard->index_path, "no memory for a file name");
+    snprintf(shard->index_path, size, "%.*s%s", (int)stem, shard->path, suffix);
+    return try_open_file(shard->index_path, &shard->index_fd, bytes, fault);
+}
+
+static bool ends_with(const char *text, const char *end, size_t n_end)
+{
+    const size_t n = strlen(text);
+    return n > n_end && strncmp(text + n - n_end, end, n_end) == 0;
+}
+
+bool shard_is_name(const char *name, enum data_format format)
+{
+    if (name[0] == '.') return false;
+    for (const char *s = by_format[format].names; *s; s += strspn(s, " ")) {
+        const size_t n = strcspn(s, " ");
+        if (ends_with(name, s + 1, n - 1)) return true;
+        s += n;
+    }
+    return false;
+}
+
+const char *shard_names(enum data_format format)
+{
+    return by_format[format].names;
+}
+
+/* A Megatron file has nothing that tells it, but NAME.idx beside NAME.bin. */
+static bool has_idx(const char *path)
+{
+    char idx[4096];
+    const size_t n = strlen(path);
+    if (!ends_with(path, ".bin", 4) || n >= sizeof idx) return false;
+    snprintf(idx, sizeof idx, "%.*sidx", (int)n - 3, path);
+    return access(idx, F_OK) == 0;
+}
+
+static const struct shard_format *tell_format(const struct shard *shard)
+{
+    uint32_t word[BEGINNING_BYTES / 4] = {0};
+    const ssize_t n = pread(shard->fd, word, sizeof word, 0);
+    const char *bytes = (const char *)word, *path = shard->path;
+
+    if (ends_with(path, SHARD_SUFFIX, strlen(SHARD_SUFFIX))) return &shard_native;
+    if (n == sizeof word && word[0] == SHARD_HEADER_MAGIC && !memcmp(bytes + 8, SHARD_MAGIC, 7))
+        return &shard_native;
+    if (n >= 6 && memcmp(bytes, "\x93NUMPY", 6) == 0) return &shard_npy;
+    if (has_idx(path)) return &shard_megatron;
+    if (ends_with(path, ".ds", 3)) return &shard_datatrove;
+    if (ends_with(path, ".u16", 4)) return &shard_u16;
+    if (ends_with(path, ".u32", 4)) return &shard_u32;
+    if (n == sizeof word && word[0] / 1000 == 20240) return &shard_llmc; /* a date, May to August */
+    return NULL;
+}
+
+int shard_try_open(struct shard *shard, const char *path, const struct data_source *as,
+                   struct shard_fault *fault)
+{
+    static const struct data_source nothing = {.eod_id = -1, .bos_id = -1};
+
     memset(shard, 0, sizeof *shard);
     shard->path = path;
-    shard->fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (shard->fd < 0 || fstat(shard->fd, &st) != 0) {
-        shard_fault_set(fault, CODE_NO_INPUT, "%s: cannot open: %s%s", path, strerror(errno),
-                        errno == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
-    } else if (!S_ISREG(st.st_mode)) {
-        shard_fault_set(fault, CODE_NO_INPUT, "%s: not a regular file", path);
-    } else if (st.st_size < SHARD_HEADER_BYTES) {
-        shard_fault_set(fault, CODE_DATA, "%s: %ld bytes found, a shard has at least %d", path,
-                        (long)st.st_size, SHARD_HEADER_BYTES);
-    } else if (read_at(shard, &shard->header, sizeof shard->header, 0, fault) == 0 &&
-               check_header(shard, fault) == 0) {
-        shard->vocab = shard->header.vocab_size;
-        if (shard->header.file_bytes != (uint64_t)st.st_size)
-            shard_fault_set(fault, CODE_DATA,
-                            "%s: truncated or altered: %ld bytes found, expected %lu (header, byte "
-                            "%zu)",
-                            path, (long)st.st_size, (unsigned long)shard->header.file_bytes,
-                            offsetof(struct shard_header, file_bytes));
-        else if (check_places(shard, fault) == 0)
-            return 0;
+    shard->index_fd = -1;
+    shard->info = (struct shard_info){.max_id = -1, .bos_id = -1, .eod_id = -1, .pad_id = -1};
+    shard->vocab = UINT64_C(1) << 32;
+    if (!as) as = &nothing;
+    bool ok = try_open_file(path, &shard->fd, &shard->info.file_bytes, fault) == 0;
+    if (ok) {
+        shard->format =
+            by_format[as->format].format ? by_format[as->format].format : tell_format(shard);
+        if (shard->format)
+            ok = shard->format->try_open(shard, as, fault) == 0;
+        else
+            ok = shard_fault_set(fault, CODE_DATA,
+                                 "%s: neither name nor contents tell the format; state it: {path: "
+                                 "%s, format: F} with F one of native, megatron, llmc, datatrove, "
+                                 "npy, u16, u32",
+                                 path, path) == 0;
     }
+    if (ok) return 0;
     shard_close(shard);
     return -1;
 }
 
 void shard_close(struct shard *shard)
 {
-    if (shard->path && shard->fd >= 0) close(shard->fd);
+    if (!shard->path) return;
+    if (shard->fd >= 0) close(shard->fd);
+    if (shard->index_fd >= 0) close(shard->index_fd);
+    free(shard->index_path);
     memset(shard, 0, sizeof *shard);
 }
 
-/* One piece of the frame offsets and of the sizes that the seek table gives for them. */
-static int check_frames(const struct shard *shard, int64_t first, int n, XXH64_state_t *hash,
-                        struct shard_fault *fault)
+const char *shard_format_name(const struct shard *shard)
 {
-    const struct shard_header *h = &shard->header;
-    const uint64_t index_at = h->index_offset + SHARD_SKIP_BYTES;
-    const uint64_t place = index_at + 8 * (uint64_t)first;
-    /* the seek table's first entry is the header's frame */
-    const uint64_t seek_place = index_at + shard_index_bytes(h) + SHARD_SKIP_BYTES +
-                                (uint64_t)(first + 1) * SHARD_SEEK_ENTRY_BYTES;
-    uint64_t offset[CHUNK + 1];
-    uint32_t entry[CHUNK][2];
-
-    if (read_at(shard, offset, (size_t)(n + 1) * sizeof *offset, place, fault) != 0 ||
-        read_at(shard, entry, (size_t)n * sizeof *entry, seek_place, fault) != 0)
-        return -1;
-    XXH64_update(hash, offset, (size_t)n * sizeof *offset);
-    for (int i = 0; i < n; i++) {
-        const uint64_t at = seek_place + 8 * (uint64_t)i;
-        const uint64_t bytes = (uint64_t)shard_frame_tokens(shard, first + i) * h->id_bytes;
-        if (expect(shard, "frame size in the seek table", at, entry[i][0],
-                   offset[i + 1] - offset[i], fault) != 0 ||
-            expect(shard, "bytes of ids in the seek table", at + 4, entry[i][1], bytes, fault) != 0)
-            return -1;
-    }
-    return 0;
+    return shard->format->name;
 }
 
-/* The seek table's entry of a frame without ids. */
-static int check_skippable(const struct shard *shard, uint64_t i, uint64_t bytes,
-                           struct shard_fault *fault)
+bool shard_find_format(const char *name, enum data_format *format)
 {
-    const struct shard_header *h = &shard->header;
-    const uint64_t place = h->index_offset + SHARD_SKIP_BYTES + shard_index_bytes(h) +
-                           SHARD_SKIP_BYTES + i * SHARD_SEEK_ENTRY_BYTES;
-    uint32_t entry[2];
-
-    if (read_at(shard, entry, sizeof entry, place, fault) != 0 ||
-        expect(shard, "size in the seek table", place, entry[0], bytes, fault) != 0)
-        return -1;
-    return expect(shard, "bytes of ids in the seek table", place + 4, entry[1], 0, fault);
+    for (int f = DATA_FORMAT_NATIVE; f <= DATA_FORMAT_U32; f++) {
+        *format = (enum data_format)f;
+        if (strcmp(by_format[f].format->name, name) == 0) return true;
+    }
+    return false;
 }
 
-static int check_offsets(const struct shard *shard, XXH64_state_t *hash, struct shard_fault *fault)
+int shard_try_check_index(const struct shard *shard, struct shard_fault *fault)
 {
-    const struct shard_header *h = &shard->header;
-    const uint64_t index_at = h->index_offset + SHARD_SKIP_BYTES;
-    uint64_t end;
-
-    XXH64_reset(hash, 0);
-    for (int64_t first = 0; first < h->n_frames; first += CHUNK) {
-        const int n = h->n_frames - first < CHUNK ? (int)(h->n_frames - first) : CHUNK;
-        if (check_frames(shard, first, n, hash, fault) != 0) return -1;
-    }
-    if (read_at(shard, &end, sizeof end, index_at + 8 * (uint64_t)h->n_frames, fault) != 0 ||
-        check_skippable(shard, 0, SHARD_HEADER_BYTES, fault) != 0 ||
-        check_skippable(shard, h->n_frames + 1, shard_index_bytes(h) + SHARD_SKIP_BYTES, fault) !=
-            0)
-        return -1;
-    XXH64_update(hash, &end, sizeof end);
-    return expect(shard, "hash of the frame offsets", index_at, XXH64_digest(hash), h->offset_hash,
-                  fault);
+    return shard->format->try_check_index ? shard->format->try_check_index(shard, fault) : 0;
 }
 
 int shard_try_document_ends(const struct shard *shard, int64_t first, int64_t n, uint64_t *end,
                             struct shard_fault *fault)
 {
-    const struct shard_header *h = &shard->header;
-    const uint64_t at = h->index_offset + SHARD_SKIP_BYTES +
-                        sizeof(uint64_t) * ((uint64_t)h->n_frames + 1 + (uint64_t)first);
-    uint64_t before = 0;
-
-    if (read_at(shard, end, (size_t)n * sizeof *end, at, fault) != 0) return -1;
-    for (int64_t i = 0; i < n; i++) {
-        if (end[i] <= before || end[i] > h->n_tokens)
-            return shard_fault_set(
-                fault, CODE_DATA,
-                "%s: document end %ld at byte %lu is token %lu, expected more than %lu and at "
-                "most %lu",
-                shard->path, (long)(first + i), (unsigned long)(at + sizeof *end * (uint64_t)i),
-                (unsigned long)end[i], (unsigned long)before, (unsigned long)h->n_tokens);
-        before = end[i];
-    }
-    return 0;
+    CHECK(first >= 0 && n >= 0 && first + n <= shard->info.n_documents,
+          "%s: document ends %ld .. %ld of %ld", shard->path, (long)first, (long)(first + n),
+          (long)shard->info.n_documents);
+    return n > 0 ? shard->format->try_document_ends(shard, first, n, end, fault) : 0;
 }
 
-static int check_documents(const struct shard *shard, XXH64_state_t *hash,
-                           struct shard_fault *fault)
+int shard_try_frame(const struct shard *shard, int64_t frame, struct shard_decoder *dec, void *ids,
+                    struct shard_fault *fault)
 {
-    const struct shard_header *h = &shard->header;
-    const int64_t n_documents = (int64_t)h->n_documents;
-    uint64_t end[CHUNK + 1];
-
-    XXH64_reset(hash, 0);
-    /* Each piece begins with the last end of the one before, so that those two are compared too. */
-    for (int64_t first = 0; first < n_documents; first += CHUNK) {
-        const int64_t from = first > 0 ? first - 1 : 0;
-        const int64_t n = n_documents - first < CHUNK ? n_documents - first : CHUNK;
-        if (shard_try_document_ends(shard, from, first + n - from, end, fault) != 0) return -1;
-        XXH64_update(hash, end + (first - from), (size_t)n * sizeof *end);
-    }
-    return expect(shard, "hash of the document ends",
-                  h->index_offset + SHARD_SKIP_BYTES + 8 * ((uint64_t)h->n_frames + 1),
-                  XXH64_digest(hash), h->document_hash, fault);
-}
-
-int shard_try_check_index(const struct shard *shard, struct shard_fault *fault)
-{
-    XXH64_state_t *hash = XXH64_createState();
-    CHECK(hash, "no memory for a hash");
-    const bool ok =
-        check_offsets(shard, hash, fault) == 0 && check_documents(shard, hash, fault) == 0;
-    XXH64_freeState(hash);
-    return ok ? 0 : -1;
+    CHECK(frame >= 0 && frame < shard->info.n_frames, "%s: frame %ld of %ld", shard->path,
+          (long)frame, (long)shard->info.n_frames);
+    return shard->format->try_frame(shard, frame, dec, ids, fault);
 }
 
 void shard_decoder_init(struct shard_decoder *dec)
 {
     dec->zstd = ZSTD_createDCtx();
     CHECK(dec->zstd, "no memory for a zstd context");
-    dec->packed =
-        mem_alloc(ZSTD_compressBound(SHARD_FRAME_TOKENS * sizeof(uint32_t)), "packed frame");
+    dec->packed = mem_alloc(SHARD_FRAME_TOKENS * MAX_ID_BYTES, "packed frame");
 }
 
 void shard_decoder_free(struct shard_decoder *dec)
@@ -296,120 +259,42 @@ void shard_decoder_free(struct shard_decoder *dec)
     memset(dec, 0, sizeof *dec);
 }
 
-/* Two separate loops, so that each is a plain maximum that vectorises. */
-static uint32_t largest_id(const void *ids, uint32_t id_bytes, int64_t n)
+/* 4-byte ids that are read as 2-byte ones have 0, or little more, at every second place. */
+static bool looks_wider(const uint16_t *ids, int64_t n)
 {
-    if (id_bytes == 2) {
-        const uint16_t *p = ids;
-        uint16_t max = 0;
-        for (int64_t i = 0; i < n; i++) max = p[i] > max ? p[i] : max;
-        return max;
+    for (int64_t i = 1; i < n; i += 2)
+        if (ids[i] > 2) return false;
+    return n >= 16;
+}
+
+int shard_try_check_ids(const struct shard *shard, struct shard_fault *fault)
+{
+    const int64_t n_frames = shard->info.n_frames, at[] = {0, n_frames / 2, n_frames - 1};
+    struct shard_decoder dec;
+    int bad = 0;
+
+    if (shard->info.max_id >= 0) return 0;
+    void *ids = mem_alloc((size_t)SHARD_FRAME_TOKENS * sizeof(uint32_t), "frame of ids");
+    shard_decoder_init(&dec);
+    for (int i = 0; i < 3 && !bad; i++) {
+        bad = shard_try_frame(shard, at[i], &dec, ids, fault);
+        if (!bad && shard->format == &shard_u16 &&
+            looks_wider(ids, shard_frame_tokens(shard, at[i])))
+            bad = shard_fault_set(fault, CODE_DATA,
+                                  "%s: every second id of frame %ld is at most 2: these are 4-byte "
+                                  "ids, expected 2-byte ones",
+                                  shard->path, (long)at[i]);
     }
-    const uint32_t *p = ids;
-    uint32_t max = 0;
-    for (int64_t i = 0; i < n; i++) max = p[i] > max ? p[i] : max;
-    return max;
+    shard_decoder_free(&dec);
+    mem_free(ids);
+    return bad;
 }
 
-/* Whether id is among ids; likewise. */
-static bool has_id(const void *ids, uint32_t id_bytes, int64_t n, uint32_t id)
+uint64_t shard_fingerprint(const struct shard *shard, uint64_t before)
 {
-    bool found = false;
-    if (id_bytes == 2) {
-        const uint16_t *p = ids;
-        for (int64_t i = 0; i < n; i++) found |= p[i] == id;
-        return found;
-    }
-    const uint32_t *p = ids;
-    for (int64_t i = 0; i < n; i++) found |= p[i] == id;
-    return found;
-}
-
-/* Padding would be trained on and steer the router. A tokenizer whose padding is its
- * end-of-document or begin id has text there. */
-static int check_padding(const struct shard *shard, int64_t frame, uint64_t offset, const void *ids,
-                         struct shard_fault *fault)
-{
-    const struct shard_header *h = &shard->header;
-    const int64_t n = shard_frame_tokens(shard, frame);
-    const uint32_t pad = (uint32_t)h->pad_id;
-    int64_t i = 0;
-
-    if (h->pad_id < 0 || h->pad_id == h->eod_id || h->pad_id == h->bos_id) return 0;
-    if (!has_id(ids, h->id_bytes, n, pad)) return 0;
-    while (shard_id(ids, h->id_bytes, i) != pad) i++;
-    return shard_fault_set(fault, CODE_DATA,
-                           "%s: token %ld (in frame %ld at byte %lu) is %u, the tokenizer's "
-                           "padding id, expected no padding: samples are cut from one stream",
-                           shard->path, (long)(frame * SHARD_FRAME_TOKENS + i), (long)frame,
-                           (unsigned long)offset, pad);
-}
-
-static int check_ids(const struct shard *shard, int64_t frame, uint64_t offset, const void *ids,
-                     struct shard_fault *fault)
-{
-    const struct shard_header *h = &shard->header;
-    const int64_t n = shard_frame_tokens(shard, frame);
-    int64_t i = 0;
-
-    if (largest_id(ids, h->id_bytes, n) <= h->max_id)
-        return check_padding(shard, frame, offset, ids, fault);
-    while (shard_id(ids, h->id_bytes, i) <= h->max_id) i++;
-    return shard_fault_set(
-        fault, CODE_DATA,
-        "%s: token %ld (in frame %ld at byte %lu) is id %u, vocabulary %lu, largest id by the "
-        "header %u",
-        shard->path, (long)(frame * SHARD_FRAME_TOKENS + i), (long)frame, (unsigned long)offset,
-        shard_id(ids, h->id_bytes, i), (unsigned long)shard->vocab, h->max_id);
-}
-
-/* Where the frame lies by the index, and its packed bytes. */
-static int read_frame(const struct shard *shard, int64_t frame, void *packed, uint64_t offset[2],
-                      struct shard_fault *fault)
-{
-    const struct shard_header *h = &shard->header;
-    const uint64_t place = h->index_offset + SHARD_SKIP_BYTES + sizeof(uint64_t) * (uint64_t)frame;
-    const size_t most = ZSTD_compressBound(SHARD_FRAME_TOKENS * h->id_bytes);
-
-    CHECK(frame >= 0 && frame < h->n_frames, "%s: frame %ld of %u", shard->path, (long)frame,
-          h->n_frames);
-    if (read_at(shard, offset, 2 * sizeof *offset, place, fault) != 0) return -1;
-    if (offset[0] >= SHARD_HEADER_BYTES && offset[0] < offset[1] && offset[1] <= h->index_offset &&
-        offset[1] - offset[0] <= most)
-        return read_at(shard, packed, offset[1] - offset[0], offset[0], fault);
-    return shard_fault_set(
-        fault, CODE_DATA,
-        "%s: the index at byte %lu puts frame %ld at bytes %lu .. %lu, expected them within "
-        "%d .. %lu and at most %zu bytes",
-        shard->path, (unsigned long)place, (long)frame, (unsigned long)offset[0],
-        (unsigned long)offset[1], SHARD_HEADER_BYTES, (unsigned long)h->index_offset, most);
-}
-
-int shard_try_frame(const struct shard *shard, int64_t frame, struct shard_decoder *dec, void *ids,
-                    struct shard_fault *fault)
-{
-    const size_t want = (size_t)shard_frame_tokens(shard, frame) * shard->header.id_bytes;
-    uint64_t offset[2];
-
-    if (read_frame(shard, frame, dec->packed, offset, fault) != 0) return -1;
-    const uint64_t bytes = offset[1] - offset[0];
-    const size_t got = ZSTD_decompressDCtx(dec->zstd, ids, want, dec->packed, bytes);
-    if (ZSTD_isError(got))
-        return shard_fault_set(fault, CODE_DATA,
-                               "%s: frame %ld at byte %lu (%lu bytes) is altered: %s, expected %zu "
-                               "bytes of ids",
-                               shard->path, (long)frame, (unsigned long)offset[0],
-                               (unsigned long)bytes, ZSTD_getErrorName(got), want);
-    if (got != want)
-        return shard_fault_set(fault, CODE_DATA,
-                               "%s: frame %ld at byte %lu has %zu bytes of ids, expected %zu",
-                               shard->path, (long)frame, (unsigned long)offset[0], got, want);
-    return check_ids(shard, frame, offset[0], ids, fault);
-}
-
-uint64_t shard_fingerprint(const struct shard_header *h, uint64_t before)
-{
-    const uint64_t seen[] = {before,        h->id_bytes,       h->n_tokens,     h->n_documents,
-                             h->vocab_size, h->tokenizer_hash, h->content_hash, h->document_hash};
+    const struct shard_info *i = &shard->info;
+    const uint64_t seen[] = {
+        before,        i->id_bytes,       (uint64_t)i->n_tokens, (uint64_t)i->n_documents,
+        i->vocab_size, i->tokenizer_hash, i->content_hash,       i->document_hash};
     return XXH64(seen, sizeof seen, 0);
 }

@@ -1,14 +1,13 @@
 /*
- * shard.h - one file of token ids, NAME.tok.zst: writing it (tools), opening it, reading a frame.
+ * shard.h - one file of token ids, of any format that is read: opening it, its frames of ids, where
+ * its documents end. Every format is a struct shard_format; what differs between them ends here.
  *
- *     skippable frame 0x184D2A50   struct shard_header, 256 bytes with the frame's own 8
- *     zstd frames                  64 Ki ids each but the last, u16 or u32, with checksum
- *     skippable frame 0x184D2A51   u64 frame_offset[n_frames + 1], u64 document_end[n_documents]
- *     skippable frame 0x184D2A5E   the seek table of the zstd seekable format
+ *     native      NAME.tok.zst           shard_native.c, written by shard_write.c (shard_native.h)
+ *     megatron    NAME.bin, NAME.idx     shard_megatron.c
+ *     datatrove   NAME.ds[.index]        shard_datatrove.c
+ *     llmc, npy, u16, u32                shard_flat.c: a header at most, and the ids
  *
- * `zstd -d` skips all but the ids. Everything is little-endian. document_end counts tokens from the
- * start of the shard and grows; tokens after the last end belong to a document that goes on in the
- * next shard. docs/data.md describes the file byte for byte.
+ * docs/data.md describes the files byte for byte, and what is checked.
  *
  * What a user's file can get wrong is reported, not fatal: functions with _try_ return 0, or -1
  * with a struct shard_fault whose text names file, offset, found and expected.
@@ -16,38 +15,9 @@
 #pragma once
 
 #include "base/err.h"
+#include "config/config.h"
+#include "data/shard_native.h"
 
-#include <stdint.h>
-
-enum {
-    SHARD_FRAME_TOKENS = 65536,
-    SHARD_HEADER_BYTES = 256,
-    SHARD_VERSION = 1,
-    SHARD_TOKENIZER_BYTES = 64
-};
-#define SHARD_SUFFIX ".tok.zst"
-
-/* The first 256 bytes of the file, as they lie there. */
-struct shard_header {
-    uint32_t skip_magic, skip_bytes; /* 0x184D2A50, 248 */
-    char magic[8];                   /* "DSV3TOK", 0 */
-    uint32_t version, id_bytes;      /* 1; 2 or 4 */
-    uint64_t n_tokens, n_documents;
-    uint64_t vocab_size;             /* ids are below it */
-    uint32_t max_id;                 /* the largest id in the shard */
-    uint32_t frame_tokens, n_frames; /* 65536; frames of ids */
-    int32_t bos_id, eod_id, pad_id;  /* -1: the tokenizer has none */
-    uint64_t tokenizer_hash;         /* of the tokenizer's definition */
-    uint64_t content_hash;           /* XXH64 of all ids as stored */
-    uint64_t offset_hash;            /* XXH64 of frame_offset[] */
-    uint64_t document_hash;          /* XXH64 of document_end[] */
-    uint64_t index_offset;           /* where that frame starts */
-    uint64_t file_bytes;
-    char tokenizer[SHARD_TOKENIZER_BYTES]; /* its name, NUL-padded */
-    uint8_t zero[64];
-    uint64_t header_hash; /* XXH64 of the 248 bytes before */
-};
-_Static_assert(sizeof(struct shard_header) == SHARD_HEADER_BYTES, "the header is the file's");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "shards are read as they lie");
 
 struct shard_fault {
@@ -58,22 +28,58 @@ struct shard_fault {
 int shard_fault_set(struct shard_fault *fault, enum exit_code code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* What every format tells of its file. */
+struct shard_info {
+    uint32_t id_bytes; /* 2 or 4, of the ids that shard_try_frame gives */
+    int64_t n_tokens, n_frames;
+    int64_t n_documents; /* whose ends the file lists; the others are found by their ids */
+    uint64_t vocab_size; /* ids are below it; 0: the file does not tell */
+    int64_t max_id;      /* the largest id; -1: the file does not tell */
+    int32_t bos_id, eod_id, pad_id; /* -1: none, or the file does not tell */
+    bool by_id;                     /* documents begin with each bos_id and end with each eod_id */
+    char tokenizer[SHARD_TOKENIZER_BYTES];
+    uint64_t tokenizer_hash;              /* 0: the file does not tell */
+    uint64_t content_hash, document_hash; /* of ids and document ends, or of samples of them */
+    uint64_t file_bytes;
+};
+
+struct shard_format;
+
 /* An open shard; zero it before the first use. Reading it is thread-safe. */
 struct shard {
     int fd;
     const char *path; /* borrowed */
-    uint64_t vocab;   /* the model's vocabulary, for messages; the shard's own after open */
-    struct shard_header header;
+    int index_fd;     /* of the file beside it that lists documents; -1: none */
+    char *index_path;
+    const struct shard_format *format;
+    struct shard_info info;
+    uint64_t vocab; /* ids must be below it; the shard's own, or 2^32, until the model's is set */
+    union {
+        struct shard_header header; /* native */
+        struct {
+            uint64_t ids_at;      /* where the ids begin */
+            int id_type;          /* enum id_type of shard_inside.h */
+            uint64_t n_sequences; /* megatron */
+        } flat;
+    };
 };
 
-/* Opens and checks header, size, and that the parts lie where the header says. */
-int shard_try_open(struct shard *shard, const char *path, struct shard_fault *fault);
+/* Opens and checks header, sizes, and that the parts lie where they should. as: the format and the
+ * ids that begin and end documents, as far as they are stated; NULL: nothing is. */
+int shard_try_open(struct shard *shard, const char *path, const struct data_source *as,
+                   struct shard_fault *fault);
 void shard_close(struct shard *shard);
 
-/* Reads the whole index and seek table: hash, offsets, document ends. Costs 8 bytes a document. */
+/* Reads the whole index: offsets, document ends, hashes. Costs 8 to 24 bytes a document. */
 int shard_try_check_index(const struct shard *shard, struct shard_fault *fault);
 
-/* Document ends first .. first + n - 1. */
+/* Formats that do not tell their largest id: looks for ids beyond vocab, and for a wrong width, in
+ * the first, the middle and the last frame. */
+int shard_try_check_ids(const struct shard *shard, struct shard_fault *fault);
+
+/* Document ends first .. first + n - 1, of those that the file lists: tokens from the start of the
+ * shard, never falling. Tokens after the last end belong to a document that goes on in the next
+ * shard. */
 int shard_try_document_ends(const struct shard *shard, int64_t first, int64_t n, uint64_t *end,
                             struct shard_fault *fault);
 
@@ -86,11 +92,11 @@ void shard_decoder_free(struct shard_decoder *dec);
 
 static inline int64_t shard_frame_tokens(const struct shard *shard, int64_t frame)
 {
-    const int64_t left = (int64_t)shard->header.n_tokens - frame * SHARD_FRAME_TOKENS;
+    const int64_t left = shard->info.n_tokens - frame * SHARD_FRAME_TOKENS;
     return left < SHARD_FRAME_TOKENS ? left : SHARD_FRAME_TOKENS;
 }
 
-/* Decodes a frame into ids [shard_frame_tokens] of header.id_bytes each and checks every id. */
+/* Reads a frame into ids [shard_frame_tokens] of info.id_bytes each and checks every id. */
 int shard_try_frame(const struct shard *shard, int64_t frame, struct shard_decoder *dec, void *ids,
                     struct shard_fault *fault);
 
@@ -102,27 +108,11 @@ static inline uint32_t shard_id(const void *ids, uint32_t id_bytes, int64_t i)
 
 /* Hash of what a reader sees of a shard, whatever its name and compression, chained to that of the
  * shards before (0 at first). */
-uint64_t shard_fingerprint(const struct shard_header *header, uint64_t before);
+uint64_t shard_fingerprint(const struct shard *shard, uint64_t before);
 
-/* What a new shard is told of its tokenizer. */
-struct shard_kind {
-    uint64_t vocab_size; /* <= 2^32; up to 65536 ids take 2 bytes, otherwise 4 */
-    const char *tokenizer;
-    uint64_t tokenizer_hash;
-    int32_t bos_id, eod_id, pad_id; /* -1: none */
-    int level;                      /* of zstd, 1 .. 22 */
-};
-
-/*
- * Writes path + ".tmp". finish completes the file and syncs it; commit gives it its name, so that
- * several files can appear together, and frees the writer; discard removes it instead. A failed
- * write is fatal with CODE_IO after the temporary file is removed, an id outside the vocabulary
- * with CODE_DATA. Not for use after mem_freeze.
- */
-struct shard_writer *shard_writer_init(const char *path, const struct shard_kind *kind);
-void shard_writer_add(struct shard_writer *w, const uint32_t *id, int64_t n);
-void shard_writer_end_document(struct shard_writer *w); /* no document is empty: then no effect */
-int64_t shard_writer_tokens(const struct shard_writer *w);
-void shard_writer_finish(struct shard_writer *w);
-void shard_writer_commit(struct shard_writer *w);
-void shard_writer_discard(struct shard_writer *w);
+/* Whether a file of a directory is taken for a shard by its name. */
+bool shard_is_name(const char *name, enum data_format format);
+const char *shard_names(enum data_format format); /* "*.u16 *.bin", for messages */
+const char *shard_format_name(const struct shard *shard);
+/* By that name; false: there is none. */
+bool shard_find_format(const char *name, enum data_format *format);

@@ -1,7 +1,5 @@
-/* shard_write.c - writing a token shard front to back; the format is in shard.h. */
-#include "data/shard.h"
-
-#include "data/shard_format.h"
+/* shard_write.c - writing a token shard front to back; the format is in shard_native.h. */
+#include "data/shard_inside.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -10,7 +10,7 @@
 
 /* Shuffled samples of a corpus far larger than the cache hit it never and need one or two frames
  * each; a small corpus (the demo) fits as a whole and is decoded once. */
-enum { CACHE_BYTES = 16 << 20, ENDS_AT_ONCE = 256 };
+enum { CACHE_BYTES = 16 << 20, ENDS_AT_ONCE = 32 };
 
 struct frame_slot {
     int shard;
@@ -34,8 +34,8 @@ struct window *window_init(const struct dataset *ds)
     uint32_t id_bytes = 2;
     int64_t n_frames = 0;
     for (int s = 0; s < ds->n_shards; s++) {
-        if (ds->shard[s].header.id_bytes > id_bytes) id_bytes = ds->shard[s].header.id_bytes;
-        n_frames += ds->shard[s].header.n_frames;
+        if (ds->shard[s].info.id_bytes > id_bytes) id_bytes = ds->shard[s].info.id_bytes;
+        n_frames += ds->shard[s].info.n_frames;
     }
     struct window *win = mem_alloc(sizeof *win, "window");
     win->ds = ds;
@@ -97,7 +97,7 @@ static int read_tokens(struct window *win, int shard, int64_t from, int64_t n, i
         const int64_t piece = n < SHARD_FRAME_TOKENS - skip ? n : SHARD_FRAME_TOKENS - skip;
         const void *ids = fetch(win, shard, frame, fault);
         if (!ids) return -1;
-        widen(token, ids, win->ds->shard[shard].header.id_bytes, skip, piece);
+        widen(token, ids, win->ds->shard[shard].info.id_bytes, skip, piece);
         token += piece;
         from += piece;
         n -= piece;
@@ -108,11 +108,11 @@ static int read_tokens(struct window *win, int shard, int64_t from, int64_t n, i
 /* Marks, with its own place, each token of the window that follows a document end in (from,
  * from + n] of the shard. The token from of the shard is place at of the window, which has T + 1.
  * The ends are searched in the file: they may be more than memory holds. */
-static int mark_documents(struct window *win, int shard, int64_t from, int64_t n, int at,
-                          int32_t *doc_start, struct shard_fault *fault)
+static int mark_listed(struct window *win, int shard, int64_t from, int64_t n, int at,
+                       int32_t *doc_start, struct shard_fault *fault)
 {
     const struct shard *sh = &win->ds->shard[shard];
-    const int64_t n_ends = (int64_t)sh->header.n_documents;
+    const int64_t n_ends = sh->info.n_documents;
     int64_t low = 0, high = n_ends; /* ends before low are <= from, those from high on > from */
 
     while (high - low > ENDS_AT_ONCE / 2) {
@@ -137,23 +137,36 @@ static int mark_documents(struct window *win, int shard, int64_t from, int64_t n
     return 0;
 }
 
+/* The same where only the ids tell: n of them from place at of the window on. */
+static void mark_by_id(const struct window *win, const struct shard_info *info,
+                       const int32_t *token, int at, int n, int32_t *doc_start)
+{
+    for (int t = at; t < at + n; t++) {
+        if (info->bos_id >= 0 && token[t] == info->bos_id) doc_start[t] = t;
+        if (info->eod_id >= 0 && token[t] == info->eod_id && t < win->ds->T)
+            doc_start[t + 1] = t + 1;
+    }
+}
+
 int window_try_read(struct window *win, int64_t sample, int32_t *token, int32_t *doc_start,
                     struct shard_fault *fault)
 {
     const struct dataset *ds = win->ds;
     const int n_all = ds->T + 1;
-    int64_t stream = sample * ds->T;
+    const struct source *source = dataset_source_of(ds, sample);
+    int64_t stream = source->first_token + (sample - source->first_sample) * ds->T;
 
-    CHECK(sample >= 0 && sample < ds->n_samples, "%s sample %ld of %ld", ds->what, (long)sample,
-          (long)ds->n_samples);
+    CHECK(sample >= 0 && sample < source->first_sample + source->n_samples, "%s sample %ld of %ld",
+          ds->what, (long)sample, (long)(source->first_sample + source->n_samples));
     memset(doc_start, 0, (size_t)n_all * sizeof *doc_start);
     int s = dataset_shard_at(ds, stream);
     for (int at = 0; at < n_all; s++) {
         const int64_t from = stream - ds->first[s], left = ds->first[s + 1] - stream;
         const int n = left < n_all - at ? (int)left : n_all - at;
         if (read_tokens(win, s, from, n, token + at, fault) != 0 ||
-            mark_documents(win, s, from, n, at, doc_start, fault) != 0)
+            mark_listed(win, s, from, n, at, doc_start, fault) != 0)
             return -1;
+        if (ds->shard[s].info.by_id) mark_by_id(win, &ds->shard[s].info, token, at, n, doc_start);
         at += n;
         stream += n;
     }

@@ -47,7 +47,8 @@ static void count_sent(struct plan *plan, struct run *run)
 /* A planned run's mesh belongs to the caller. */
 static struct memory end_dry_run(struct run *run)
 {
-    if (run->cfg->data.heldout.n > 0) model_forward(&run->model, false);
+    const struct config_data *data = &run->cfg->data;
+    if (data->heldout.n > 0 || data->heldout_share > 0) model_forward(&run->model, false);
     const struct memory memory = run_memory(run);
     run_unplace(run);
     return memory;

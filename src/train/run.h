@@ -90,6 +90,9 @@ struct bad_losses run_take_bad_losses(struct run *run);
 /* End the job with data_fault of the lowest rank that has one. Collective over world. */
 void run_agree_data(const struct run *run);
 
+/* Samples that all steps of the run take. */
+int64_t run_samples_wanted(const struct config *cfg);
+
 /* Loss over the held-out set (train.eval_sequences of it), reported through metrics. */
 void run_eval(struct run *run);
 

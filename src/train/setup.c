@@ -122,8 +122,7 @@ struct memory run_memory(const struct run *run)
                            .activations = a};
 }
 
-/* Samples that all steps of the run take. */
-static int64_t samples_wanted(const struct config *cfg)
+int64_t run_samples_wanted(const struct config *cfg)
 {
     struct progress at = {0};
     while (at.step < cfg->train.steps) {
@@ -135,29 +134,51 @@ static int64_t samples_wanted(const struct config *cfg)
     return at.samples;
 }
 
+/* With data.max_epochs no source may be read more often. */
+static void check_epochs(const struct run *run)
+{
+    const struct config *cfg = run->cfg;
+    const struct dataset *ds = run->train_data;
+    const int n = cfg->data.max_epochs > 0 ? dataset_sources(ds) : 0;
+    const int64_t all = run_samples_wanted(cfg);
+
+    for (int s = 0; s < n; s++) {
+        const struct source_info source = dataset_source_info(ds, s);
+        const int64_t have = source.n_samples * cfg->data.max_epochs;
+        const int64_t want = dataset_taken(ds, s, all);
+        agree(want <= have, CODE_CONFIG,
+              "train.steps %lld take %lld sequences%s%s, data.max_epochs %d gives %lld",
+              (long long)cfg->train.steps, (long long)want, n > 1 ? " of " : "",
+              n > 1 ? source.path : "", cfg->data.max_epochs, (long long)have);
+    }
+}
+
 static void open_data(struct run *run)
 {
     const struct config *cfg = run->cfg;
     const int T = cfg->data.sequence_length, V = cfg->model.vocab_size;
     const bool skip_bad = cfg->data.on_bad_shard == ON_BAD_SHARD_SKIP;
+
     run->train_data = dataset_open(&cfg->data.train, "train", T, V, skip_bad, &run->mesh);
+    if (cfg->data.heldout.n > 0) {
+        run->heldout_data = dataset_open(&cfg->data.heldout, "heldout", T, V, skip_bad, &run->mesh);
+        dataset_weigh_by_size(run->heldout_data);
+    } else if (cfg->data.heldout_share > 0) {
+        struct shard_fault fault = {0};
+        run->heldout_data =
+            dataset_try_cut(run->train_data, "heldout", cfg->data.heldout_share, &fault);
+        agree(run->heldout_data, fault.code, "%s", fault.why);
+    }
     const int64_t epoch = dataset_samples(run->train_data);
     const int batch = run->max_micro * cfg->train.micro_batch * run->mesh.dp;
     agree(batch <= epoch, CODE_DATA,
           "train data: %lld sequences of %d tokens, one batch takes %d (train.global_batch)",
           (long long)epoch, T, batch);
-    if (cfg->data.max_epochs > 0) {
-        const int64_t have = epoch * cfg->data.max_epochs;
-        const int64_t want = samples_wanted(cfg);
-        agree(want <= have, CODE_CONFIG,
-              "train.steps %lld take %lld sequences, data.max_epochs %d gives %lld",
-              (long long)cfg->train.steps, (long long)want, cfg->data.max_epochs, (long long)have);
-    }
+    check_epochs(run);
     run->train_reader = reader_init(run->train_data, (uint64_t)cfg->run.seed, cfg->data.shuffle,
                                     cfg->train.micro_batch, 2 * run->max_micro);
-    if (cfg->data.heldout.n == 0) return;
-    run->heldout_data = dataset_open(&cfg->data.heldout, "heldout", T, V, skip_bad, &run->mesh);
-    run->heldout_reader = reader_init(run->heldout_data, 0, false, cfg->train.micro_batch, 2);
+    if (run->heldout_data)
+        run->heldout_reader = reader_init(run->heldout_data, 0, false, cfg->train.micro_batch, 2);
 }
 
 /* All ranks measure at the same time, as they will compute. Threads that take turns on a core each

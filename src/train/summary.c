@@ -69,6 +69,20 @@ static void print_memory(const struct run *run)
     printf("\n");
 }
 
+/* With several sources: what each is, and how often the run goes through it. */
+static void print_sources(const struct run *run)
+{
+    const struct dataset *ds = run->train_data;
+    const int64_t all = run_samples_wanted(run->cfg);
+
+    for (int s = 0; s < dataset_sources(ds) && dataset_sources(ds) > 1; s++) {
+        const struct source_info source = dataset_source_info(ds, s);
+        printf("        %s: weight %.4g, %lld sequences, %.3g epochs in all\n", source.path,
+               source.share, (long long)source.n_samples,
+               (double)dataset_taken(ds, s, all) / (double)source.n_samples);
+    }
+}
+
 static void print_data(const struct run *run)
 {
     const struct dataset *t = run->train_data, *h = run->heldout_data;
@@ -77,6 +91,7 @@ static void print_data(const struct run *run)
            (long long)dataset_samples(t), run->cfg->data.sequence_length);
     if (h) printf("; held out %lld tokens", (long long)dataset_tokens(h));
     printf("\n");
+    print_sources(run);
 }
 
 static void print_steps(const struct run *run)

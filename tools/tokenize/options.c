@@ -39,6 +39,13 @@ static int parse_fraction(const char *text, double *value)
     return usage_error("--heldout-fraction %s is not between 0 and 1", text);
 }
 
+static int parse_format(const char *text, enum data_format *format)
+{
+    if (shard_find_format(text, format)) return 0;
+    return usage_error("--format %s is none of native, megatron, llmc, datatrove, npy, u16, u32",
+                       text);
+}
+
 static int parse_option(struct options *o, int letter)
 {
     int64_t level;
@@ -51,6 +58,7 @@ static int parse_option(struct options *o, int letter)
     case 'm': return parse_count(optarg, 1, INT64_C(1) << 32, &o->max_vocab);
     case 'e': o->eod = optarg; return 0;
     case 'b': o->bos = optarg; return 0;
+    case 'F': return parse_format(optarg, &o->as.format);
     case 'x': return parse_fraction(optarg, &o->fraction);
     case 'n': return parse_count(optarg, 1, INT64_C(1) << 32, &o->vocab);
     case 't': return parse_count(optarg, 1, INT64_MAX, &o->shard_tokens);
@@ -107,6 +115,7 @@ int options_parse(struct options *o, int argc, char **argv)
                                           {"max-vocab", required_argument, NULL, 'm'},
                                           {"eod", required_argument, NULL, 'e'},
                                           {"bos", required_argument, NULL, 'b'},
+                                          {"format", required_argument, NULL, 'F'},
                                           {"heldout-fraction", required_argument, NULL, 'x'},
                                           {"vocab", required_argument, NULL, 'n'},
                                           {"shard-tokens", required_argument, NULL, 't'},
@@ -118,7 +127,7 @@ int options_parse(struct options *o, int argc, char **argv)
                                           {NULL, 0, NULL, 0}};
     int letter;
 
-    *o = (struct options){.fraction = 0.05, .level = 3};
+    *o = (struct options){.fraction = 0.05, .level = 3, .as = {.eod_id = -1, .bos_id = -1}};
     while ((letter = getopt_long(argc, argv, "", table, NULL)) != -1)
         if (parse_option(o, letter) != 0) return -1;
     if (o->help) return 0;

@@ -12,7 +12,7 @@ static int try_each_frame(const struct shard *shard,
                                      int64_t n, struct shard_fault *fault),
                           void *arg, struct shard_fault *fault)
 {
-    const struct shard_header *h = &shard->header;
+    const struct shard_info *h = &shard->info;
     void *ids = malloc((size_t)SHARD_FRAME_TOKENS * h->id_bytes);
     struct shard_decoder dec;
     int bad = 0;
@@ -36,7 +36,7 @@ static int add_to_summary(void *arg, const struct shard *shard, const void *ids,
                           struct shard_fault *fault)
 {
     struct summary *sum = arg;
-    const uint32_t id_bytes = shard->header.id_bytes;
+    const uint32_t id_bytes = shard->info.id_bytes;
 
     (void)fault;
     for (int64_t i = 0; i < n; i++)
@@ -45,52 +45,68 @@ static int add_to_summary(void *arg, const struct shard *shard, const void *ids,
     return 0;
 }
 
-/* Every frame, its ids, and the hash of all. */
-static int try_verify_frames(const struct shard *shard, struct shard_fault *fault)
+/* Every frame and its ids; in our own shards the hash of all and the largest id, too. */
+static int try_verify_frames(const struct shard *shard, struct summary *sum,
+                             struct shard_fault *fault)
 {
-    const struct shard_header *h = &shard->header;
-    struct summary sum = {XXH64_createState(), 0};
+    const struct shard_info *info = &shard->info;
 
-    CHECK(sum.hash, "no memory for a hash");
-    XXH64_reset(sum.hash, 0);
-    const int bad = try_each_frame(shard, add_to_summary, &sum, fault);
-    const uint64_t found = XXH64_digest(sum.hash);
-    XXH64_freeState(sum.hash);
-    if (bad) return -1;
-    if (found == h->content_hash && sum.max == h->max_id) return 0;
+    sum->max = 0;
+    XXH64_reset(sum->hash, 0);
+    if (try_each_frame(shard, add_to_summary, sum, fault) != 0) return -1;
+    const uint64_t found = XXH64_digest(sum->hash);
+    if (info->max_id < 0 || (found == info->content_hash && sum->max == info->max_id)) return 0;
     return shard_fault_set(fault, CODE_DATA,
                            "%s: hash of all ids is 0x%016lx, expected 0x%016lx; largest id %u, "
-                           "expected %u",
-                           shard->path, (unsigned long)found, (unsigned long)h->content_hash,
-                           sum.max, h->max_id);
+                           "expected %ld",
+                           shard->path, (unsigned long)found, (unsigned long)info->content_hash,
+                           sum->max, (long)info->max_id);
+}
+
+static void print_info(const struct shard *shard, uint32_t max)
+{
+    const struct shard_info *i = &shard->info;
+
+    printf("%s: %ld tokens, ", shard->path, (long)i->n_tokens);
+    if (i->by_id)
+        printf("documents by id, ");
+    else
+        printf("%ld documents, ", (long)i->n_documents);
+    printf("u%u, vocabulary %lu, largest id %u, ", 8 * i->id_bytes, (unsigned long)i->vocab_size,
+           max);
+    if (i->max_id >= 0)
+        printf("tokenizer %s (0x%016lx), ", i->tokenizer, (unsigned long)i->tokenizer_hash);
+    else
+        printf("format %s, ", shard_format_name(shard));
+    printf("%.2f bits a token\n", 8.0 * (double)i->file_bytes / (double)i->n_tokens);
 }
 
 int verify_shards(const struct options *o)
 {
     uint64_t fingerprint = 0, n_tokens = 0, n_documents = 0;
+    struct summary sum = {XXH64_createState(), 0};
     int code = CODE_DONE;
 
+    CHECK(sum.hash, "no memory for a hash");
     for (int i = 0; i < o->n_paths; i++) {
         struct shard_fault fault;
         struct shard shard = {0};
-        const struct shard_header *h = &shard.header;
-        if (shard_try_open(&shard, o->path[i], &fault) != 0 ||
-            shard_try_check_index(&shard, &fault) != 0 || try_verify_frames(&shard, &fault) != 0) {
+        if (shard_try_open(&shard, o->path[i], &o->as, &fault) != 0 ||
+            shard_try_check_index(&shard, &fault) != 0 ||
+            shard_try_check_ids(&shard, &fault) != 0 ||
+            try_verify_frames(&shard, &sum, &fault) != 0) {
             fprintf(stderr, "%s\n", fault.why);
             if (code == CODE_DONE) code = fault.code;
             shard_close(&shard);
             continue;
         }
-        printf("%s: %lu tokens, %lu documents, u%u, vocabulary %lu, largest id %u, tokenizer %s "
-               "(0x%016lx), %.2f bits a token\n",
-               shard.path, (unsigned long)h->n_tokens, (unsigned long)h->n_documents,
-               8 * h->id_bytes, (unsigned long)h->vocab_size, h->max_id, h->tokenizer,
-               (unsigned long)h->tokenizer_hash, 8.0 * (double)h->file_bytes / (double)h->n_tokens);
-        fingerprint = shard_fingerprint(h, fingerprint);
-        n_tokens += h->n_tokens;
-        n_documents += h->n_documents;
+        print_info(&shard, sum.max);
+        fingerprint = shard_fingerprint(&shard, fingerprint);
+        n_tokens += (uint64_t)shard.info.n_tokens;
+        n_documents += (uint64_t)shard.info.n_documents;
         shard_close(&shard);
     }
+    XXH64_freeState(sum.hash);
     if (code == CODE_DONE)
         printf("%d shard%s: %lu tokens, %lu documents, fingerprint 0x%016lx\n", o->n_paths,
                o->n_paths > 1 ? "s" : "", (unsigned long)n_tokens, (unsigned long)n_documents,
@@ -115,7 +131,7 @@ static void print(struct printer *to, const char *text, int64_t n)
 static int print_ids(void *arg, const struct shard *shard, const void *ids, int64_t n,
                      struct shard_fault *fault)
 {
-    const struct shard_header *h = &shard->header;
+    const struct shard_info *h = &shard->info;
     struct printer *to = arg;
     int64_t bytes;
 
@@ -143,9 +159,10 @@ int decode_shards(const struct options *o)
     for (int i = 0; i < o->n_paths; i++) {
         struct shard_fault fault = {0};
         struct shard shard = {0};
-        const struct shard_header *h = &shard.header;
-        CHECK_CODE(fault.code, shard_try_open(&shard, o->path[i], &fault) == 0, "%s", fault.why);
-        CHECK_CODE(CODE_DATA, h->tokenizer_hash == tokenizer_hash(to.tok),
+        const struct shard_info *h = &shard.info;
+        CHECK_CODE(fault.code, shard_try_open(&shard, o->path[i], &o->as, &fault) == 0, "%s",
+                   fault.why);
+        CHECK_CODE(CODE_DATA, h->tokenizer_hash == 0 || h->tokenizer_hash == tokenizer_hash(to.tok),
                    "%s: made with tokenizer %s (0x%016lx), not with %s (0x%016lx)%s", shard.path,
                    h->tokenizer, (unsigned long)h->tokenizer_hash,
                    o->tokenizer ? o->tokenizer : "bytes", (unsigned long)tokenizer_hash(to.tok),

@@ -10,6 +10,7 @@ struct options {
     const char *out, *heldout, *separator, *json_key;
     const char *tokenizer; /* a tokenizer.json; NULL: bytes */
     const char *eod, *bos; /* texts of added tokens; NULL: by default, none */
+    struct data_source as; /* format and ids of documents of the shards to read */
     double fraction;
     int64_t vocab, max_vocab, shard_tokens; /* 0: the tokenizer's; all of it; one shard */
     int level;

@@ -1,0 +1,30 @@
+# Training on two sources of two formats with weights, and a share of both held out: the same run on
+#TEST timeout=120
+# 1 and 4 ranks; and what is refused.
+. tests/lib_train.sh
+
+make_run
+zstd -dcq "$tmp/train.tok.zst" | head -c 40000 >"$tmp/ids.u16"
+sources="[{path: $tmp/heldout.tok.zst}, {path: $tmp/ids.u16, weight: 3, eod_id: 256}]"
+set -- "data.train=$sources" 'data.heldout=[]' data.heldout_share=0.2 data.document_mask=true
+must_train one 1 "$@"
+must_train four 4 "$@"
+same one four 1e-5
+grep -q '"eval_loss"' "$tmp/one/metrics.jsonl" || fail 'no held-out loss'
+grep -q 'ids.u16: weight 0.75' "$tmp/one.out" || fail "no line for each source: $(cat "$tmp/one.out")"
+
+# Each source has its own limit of epochs: 60 steps x 8 take 120 of the small one, too many.
+train epochs 2 "$@" train.steps=60 data.max_epochs=1 && fail 'more than one epoch was trained'
+[ "$code" = 78 ] || fail "exit code $code"
+grep -q 'of .*heldout.tok.zst, data.max_epochs 1 gives' "$tmp/epochs.out" ||
+    fail "source not named: $(cat "$tmp/epochs.out")"
+
+# The same ids, stated as wider than they are.
+train wide 2 "data.train={path: $tmp/ids.u16, format: u32}" && fail 'u16 was read as u32'
+[ "$code" = 65 ] || fail "exit code $code"
+grep -q 'ids.u16: token .* is id .*, vocabulary 512' "$tmp/wide.out" ||
+    fail "$(cat "$tmp/wide.out")"
+
+train none 2 data.heldout=[] data.heldout_share=0.9999 && fail 'nothing was left to train on'
+[ "$code" = 65 ] || fail "exit code $code"
+grep -q 'data.heldout_share 0.9999 leaves none' "$tmp/none.out" || fail "$(cat "$tmp/none.out")"
