@@ -14,6 +14,18 @@ static struct data_sources stated(const char *path, enum data_format format, int
     return s;
 }
 
+static void check_ends(const struct shard *shard)
+{
+    uint64_t end[N_DOCUMENTS], expected = 0;
+    struct shard_fault fault;
+
+    EXPECT(shard_try_document_ends(shard, 0, N_DOCUMENTS, end, &fault) == 0, "%s", fault.why);
+    for (int d = 0; d < N_DOCUMENTS; d++) {
+        expected += (uint64_t)format_length[d];
+        EXPECT(end[d] == expected, "%s: document %d ends at %lu", shard->path, d, (long)end[d]);
+    }
+}
+
 /* documents: whether their boundaries are known. */
 static void check_read(const struct data_sources *sources, enum marks marks, bool documents,
                        const char *format)
@@ -28,6 +40,7 @@ static void check_read(const struct data_sources *sources, enum marks marks, boo
            shard_format_name(&ds->shard[0]));
     EXPECT(dataset_tokens(ds) == N_IDS && dataset_samples(ds) == (N_IDS - 1) / T, "%s: %ld tokens",
            path, (long)dataset_tokens(ds));
+    if (documents && marks == NO_MARKS) check_ends(&ds->shard[0]);
     for (int64_t s = 0; s < dataset_samples(ds); s++) {
         int n_wrong = 0, begin = 0, d = 0;
         EXPECT(window_try_read(win, s, token, doc_start, &fault) == 0, "%s", fault.why);

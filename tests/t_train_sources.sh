@@ -11,7 +11,7 @@ must_train one 1 "$@"
 must_train four 4 "$@"
 same one four 1e-5
 grep -q '"eval_loss"' "$tmp/one/metrics.jsonl" || fail 'no held-out loss'
-grep -q 'ids.u16: weight 0.75' "$tmp/one.out" || fail "no line for each source: $(cat "$tmp/one.out")"
+grep -q 'ids.u16: weight 0.75' "$tmp/one.out" || fail "no such source: $(cat "$tmp/one.out")"
 
 # Each source has its own limit of epochs: 60 steps x 8 take 120 of the small one, too many.
 train epochs 2 "$@" train.steps=60 data.max_epochs=1 && fail 'more than one epoch was trained'

@@ -80,6 +80,7 @@ MIXED = [
     "e\u0301a\u0300 \u00e9\u00e0 \u01c5 \u00df\u0130 \ufb01 \u2167 \u00bd\u00b2 \U0001d49c\U0001d7d9 \u212a\u017f",
     "a\u00a0b\u3000c\u2003d\u2028e\u2029f\u0085g\u200bh\ufeffi\u1680j\u00adk",
     "  two   three    four\t\ttabs \t mixed \r\n\r\n\n\n   \n x\r\r y \n",
+    "x \u0085\u0085\u0085y \u0084\u0084\u0084 z\u2028\u2028 \u3000\u3000w \u200b\u200b v",
     "1 12 123 1234 12345 1,234,567.89 3rd 0x1F 2024-08-22T10:00",
     "I'll we're they'VE it'S don't O'Reilly 'tis '\u017f he'D'm 'RE",
     "<|begin|>text<|end|><|end<|end|> <|fim|><|fim|>x<|en <|begin|><|pad|>fim-tool fim-toolbox",
