@@ -1,11 +1,13 @@
 # dsv3 - one program, its tools, tests and benchmarks. `make help` lists what can be made.
 # scripts/probe.sh finds the libraries; nothing is downloaded, nothing is written outside BUILD.
-BUILD  ?= build
+SAN    ?=
+BUILD  ?= build$(if $(SAN),-$(SAN:1=san))
 ARCH   ?= native
-CFLAGS ?= -O3 -g
-WERROR ?= 1
+CFLAGS ?= $(if $(SAN),-O1,-O3) -g
+WERROR ?= $(if $(SAN),0,1)
 V      ?= 0
 T      ?=
+FUZZ_SECONDS ?= 10
 CC     := mpicc
 Q      := $(if $(filter 1,$(V)),,@)
 GOALS  := $(or $(MAKECMDGOALS),all)
@@ -26,9 +28,14 @@ endif
 include $(BUILD)/probe/libs.mk
 endif
 
+SANITIZE := $(if $(SAN),-fno-omit-frame-pointer -fno-sanitize-recover=all $(addprefix -fsanitize=,\
+          $(SAN:1=address undefined float-cast-overflow)))
+
 # errno and trapping are of no use in numeric loops; everything else stays strict IEEE.
 FLAGS  := -std=gnu17 $(MACHINE) -fno-math-errno -fno-trapping-math -fopenmp $(WARN) \
-          -Isrc -I. -I$(BUILD) $(CFLAGS)
+          -Isrc -I. -I$(BUILD) $(CFLAGS) $(SANITIZE)
+FUZZFLAGS := -std=gnu17 $(WARN) -Isrc -I. -g -O1 -fsanitize=fuzzer-no-link,address,undefined \
+          -fno-sanitize-recover=all
 VERSION := $(or $(shell GIT_OPTIONAL_LOCKS=0 git describe --always --dirty 2>/dev/null),unknown)
 
 SRC    := $(filter-out src/main.c,$(wildcard src/*/*.c kernels/*.c kernels/cpu/*.c))
@@ -38,6 +45,9 @@ TOOLS  := $(patsubst tools/%.c,$(BUILD)/dsv3-%,$(wildcard tools/*.c))
 TESTS  := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/t_*.c))
 TESTLIB := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/lib_*.c))
 BENCHES := $(patsubst kernels/bench/%.c,$(BUILD)/bench/%,$(wildcard kernels/bench/*.c))
+FUZZ   := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/*.c))
+FUZZED := $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,\
+          $(filter src/base/% src/topo/% src/config/% src/data/%,$(SRC)))
 VERSIONED := $(patsubst %.c,$(BUILD)/%.o,$(shell grep -ls DSV3_VERSION src/*.c $(SRC)))
 
 all: $(MAIN) $(TOOLS) ## dsv3 and its tools (the default)
@@ -49,11 +59,16 @@ help: ## this list
 	@echo '                  CFLAGS="-O3 -g", CC=mpicc, WERROR=0, V=1 (show the commands)'
 	@echo '                  T=config       only the tests whose name contains it'
 	@echo '                  BENCH="demo small wide", PEER=/path/to/python (with torch): of make bench'
+	@echo '                  SAN=1          with the address and undefined-behaviour sanitizers,'
+	@echo '                                 SAN=thread with the thread sanitizer; in BUILD-SAN'
 
-programs: all $(TESTS) $(BENCHES) ## everything that can be compiled
+programs: all $(TESTS) $(if $(SAN),,$(BENCHES)) ## everything that can be compiled
 
 test: all $(TESTS) ## build and run the tests; T=NAME chooses
 	@DSV3_BUILD='$(abspath $(BUILD))' tests/run $(T)
+
+fuzz: $(FUZZ) ## feed the parsers mutated input for FUZZ_SECONDS=10 each (needs clang)
+	@tests/fuzz/run $(FUZZ_SECONDS) $(FUZZ)
 
 lint: programs ## the rules of the house that a machine can check
 	@DSV3_CC='$(CC)' tools/lint
@@ -92,6 +107,12 @@ $(BUILD)/bench/%: $(BUILD)/kernels/bench/%.o $(BUILD)/libdsv3.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(FLAGS) -o $@ $^ $(LIBS)
 
+$(BUILD)/fuzz/obj/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(Q)OMPI_CC=clang $(CC) $(FUZZFLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/tests/fuzz/%.o $(FUZZED)
+	$(Q)OMPI_CC=clang $(CC) $(FUZZFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+
 # Only the tests read HDF5: say so when it is missing, instead of a compiler error.
 $(BUILD)/tests/%.o: FLAGS += $(filter -I%,$(HDF5_FLAGS))
 ifneq ($(filter test lint programs $(BUILD)/tests/%,$(GOALS)),)
@@ -110,6 +131,6 @@ $(BUILD)/flags $(BUILD)/version: FORCE
 	@echo '$(NOTE)' | cmp -s - $@ || echo '$(NOTE)' >$@
 
 FORCE:
-.PHONY: all help programs test lint demo bench bench-kernels clean FORCE
+.PHONY: all help programs test fuzz lint demo bench bench-kernels clean FORCE
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

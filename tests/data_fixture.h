@@ -71,7 +71,7 @@ static inline int fixture_die(void (*body)(const char *arg), const char *arg, ch
     const pid_t pid = fork();
     if (pid == 0) {
         dup2(ends[1], STDERR_FILENO);
-        alarm(10); /* a fault that hangs is a failure too */
+        alarm((unsigned)test_patience_s(10)); /* a fault that hangs is a failure too */
         body(arg);
         _exit(0);
     }

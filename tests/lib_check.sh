@@ -15,7 +15,8 @@ check() {
     file=$tmp/$1.yaml
     shift
     code=0
-    timeout 10 "$dsv3" check "$file" "$@" >"$tmp/out" 2>"$tmp/err" || code=$?
+    timeout $((10 * ${DSV3_TIMEOUT_SCALE:-1})) "$dsv3" check "$file" "$@" \
+        >"$tmp/out" 2>"$tmp/err" || code=$?
     return $code
 }
 

@@ -35,8 +35,9 @@ train() {
     np=$2
     shift 2
     code=0
-    timeout 120 mpirun --quiet --oversubscribe --bind-to none -np "$np" "$dsv3" train \
-        "$tmp/run.yaml" "run.dir=$tmp/$name" "$@" \
+    timeout $((120 * ${DSV3_TIMEOUT_SCALE:-1})) \
+        mpirun --quiet --oversubscribe --bind-to none -np "$np" "$dsv3" train "$tmp/run.yaml" \
+        "run.dir=$tmp/$name" "$@" \
         </dev/null >"$tmp/$name.out" 2>"$tmp/$name.err" || code=$?
     cat "$tmp/$name.err" >>"$tmp/$name.out"
     return $code

@@ -1,6 +1,6 @@
 /* Broken and hostile files give messages, not crashes, hangs or unbounded output: a good file with
  * random bytes changed, cut, doubled, and nests, floods and bombs made on purpose. */
-// TEST ranks=1 timeout=60
+// TEST ranks=1 timeout=60 ASAN_OPTIONS=fast_unwind_on_malloc=1
 #include "base/rng.h"
 #include "lib_config.h"
 #include "test.h"

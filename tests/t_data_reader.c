@@ -1,6 +1,6 @@
 /* Batches read ahead on the reader's thread are those of direct reading, stay valid while the next
  * are read, and nothing is allocated after the start. */
-// TEST ranks=1 timeout=30
+// TEST ranks=1 tsan=1 timeout=30
 #include "data_fixture.h"
 
 #include "base/clock.h"

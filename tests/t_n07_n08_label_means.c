@@ -5,8 +5,8 @@
 
 #include <math.h>
 
-/* The same in one rank at once, one after the other, over dp and over tp. 1e-6: the sums of F32
- * gradients in another order. */
+/* The same in one rank at once, one after the other, over dp and over tp. 3e-6: the sums of F32
+ * gradients in another order; 1.5e-6 seen where the compiler does not vectorise them (-O1). */
 static void train_all_ways(const char *name, const char *shard, const char *overrides)
 {
     static const struct {
@@ -22,7 +22,7 @@ static void train_all_ways(const char *name, const char *shard, const char *over
         window_train(name, shard, ways[i].how, ways[i].ranks, all);
         if (i == 0) continue;
         snprintf(command, sizeof command,
-                 "perl tests/compare_metrics 1e-6 %1$s/%2$s-at-once/metrics.jsonl "
+                 "perl tests/compare_metrics 3e-6 %1$s/%2$s-at-once/metrics.jsonl "
                  "%1$s/%2$s-%3$s/metrics.jsonl",
                  test_tmpdir(), name, ways[i].how);
         EXPECT(system(command) == 0, "%s: %s differs from one rank at once", name, ways[i].how);

@@ -1,5 +1,6 @@
 /* Without gradients one step shrinks matrices by the decay alone, and nothing else moves. */
 // TEST ranks=1,2,4 timeout=30
+#include "base/poison.h"
 #include "optim_rig.h"
 #include "test.h"
 
@@ -54,8 +55,9 @@ static int64_t check_padding(const struct rig *rig, const char *when)
 
 static float *copy_weights(const struct rig *rig)
 {
-    const size_t used = rig->arena[RIG_WEIGHTS].used;
-    return memcpy(mem_alloc(used, "copy"), rig->arena[RIG_WEIGHTS].base, used);
+    const struct arena *weights = &rig->arena[RIG_WEIGHTS];
+    poison_allow(weights->base, weights->used);
+    return memcpy(mem_alloc(weights->used, "copy"), weights->base, weights->used);
 }
 
 static void check_decay(const struct config *cfg)

@@ -1,6 +1,7 @@
 /* A step of a whole run without any gradient: every tensor that the start-up print does not except
  * shrinks by 1 - lr x decay, norms stay 1, selection biases stay. */
 // TEST ranks=1,4 timeout=30
+#include "base/poison.h"
 #include "tests/run_rig.h"
 #include "tests/window_runs.h"
 
@@ -76,6 +77,7 @@ int main(int argc, char **argv)
     for (int e = 0; e < m->E; e++) run_rig_set_bias(&rig, e, BIAS);
     const char *base = rig.run.weights.base;
     char *before = malloc(rig.run.weights.used);
+    poison_allow(rig.run.weights.base, rig.run.weights.used);
     memcpy(before, base, rig.run.weights.used);
     run_rig_step(&rig);
     for (int i = 0; i < rig.run.params.n_params; i++) {

@@ -1,5 +1,5 @@
 # A dump says of every token what the reports say of the batch: losses average to the reported
-#TEST timeout=60 cores=2
+#TEST timeout=60 cores=2 san=1
 # ones, expert ids add up to the counts; it is the same for every sample on every mesh. The other
 # numbers of a report fit together.
 . tests/lib_train.sh

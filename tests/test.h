@@ -18,6 +18,13 @@
 
 enum { TEST_SKIPPED = 77, TEST_MAX_PRINTED = 20 };
 
+/* A sanitizer's own memory and code are part of the process: how much it uses says nothing. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { TEST_SANITIZED = 1 };
+#else
+enum { TEST_SANITIZED = 0 };
+#endif
+
 static struct {
     int n_failed;
     char dir[512];
@@ -36,6 +43,15 @@ static inline bool test_mpi_is_up(void)
     MPI_Initialized(&begun);
     MPI_Finalized(&ended);
     return begun && !ended;
+}
+
+/* How many seconds to wait for what takes at most so many on an idle machine: tests/run knows how
+ * busy this one is and how the program was built. */
+static inline int test_patience_s(int seconds)
+{
+    const char *scale = getenv("DSV3_TIMEOUT_SCALE");
+    const int times = scale ? atoi(scale) : 1;
+    return seconds * (times > 0 ? times : 1);
 }
 
 /* Count one failure of this rank and print it in one write; a flood is cut off. */

@@ -15,7 +15,8 @@ struct arena {
     const char *name; /* the role, for messages */
     char *base;       /* NULL: counting */
     size_t cap, used, peak;
-    bool poison; /* fill fresh and released memory with 0xFF, which is NaN in F32 and BF16 */
+    bool poison; /* fill fresh and released memory with 0xFF, which is NaN in F32 and BF16, and
+                  * (address sanitizer) forbid what is not handed out; host memory only */
 };
 
 /* Borrows base (cap bytes, ARENA_ALIGN-aligned, may be NULL for counting) until the last use. */

@@ -66,6 +66,12 @@ static int put_speaker(char *line, const char *kind)
     return snprintf(line, LINE_BYTES, "%s ", kind);
 }
 
+void err_printable(char *text)
+{
+    for (unsigned char *c = (unsigned char *)text; *c; c++)
+        if (*c < ' ' || *c == 0x7f) *c = '?';
+}
+
 /* In one write. */
 static void say(const char *kind, const char *fmt, va_list args)
 {
@@ -73,6 +79,7 @@ static void say(const char *kind, const char *fmt, va_list args)
     int n = put_speaker(line, kind);
     n += vsnprintf(line + n, (size_t)(LINE_BYTES - n), fmt, args);
     if (n > LINE_BYTES - 2) n = LINE_BYTES - 2; /* n may be what did not fit */
+    err_printable(line);
     line[n++] = '\n';
     if (write(STDERR_FILENO, line, (size_t)n) < 0) { /* nowhere left to say it */
     }
@@ -138,6 +145,7 @@ void err_add(struct err_list *errs, const char *fmt, ...)
     int n = vsnprintf(text, sizeof text - 1, fmt, args);
     va_end(args);
     if (n > (int)sizeof text - 2) n = (int)sizeof text - 2;
+    err_printable(text);
     text[n++] = '\n';
     char *grown = realloc(errs->text, errs->n_bytes + (size_t)n + 1);
     CHECK(grown, "no memory for an error message of %d bytes", n);

@@ -53,6 +53,10 @@ bool err_spoken(void); /* somebody has been the first */
 /* Print one line to stderr in one write, "warning [rank 2/4 host] MESSAGE", and go on. */
 void warn_line(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* Control characters of a message become '?': names and bytes of files must not break it into lines
+ * nor reach the terminal. Every message passes through it. */
+void err_printable(char *text);
+
 /* Every MPI call is wrapped in this. Include <mpi.h> where it is used. */
 #define MPI_CHECK(call)                                                                            \
     do {                                                                                           \

@@ -3,12 +3,15 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/poison.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+enum { PAGE_BYTES = 4096 }; /* pages are no smaller */
 
 static atomic_long n_live;
 static atomic_bool frozen;
@@ -26,6 +29,8 @@ void *mem_alloc(size_t bytes, const char *what)
     if (total > (size_t)1 << 22) madvise(p, total, MADV_HUGEPAGE);
     *(size_t *)p = total;
     atomic_fetch_add(&n_live, 1);
+    poison_forbid(p, ARENA_ALIGN);
+    poison_forbid(p + total, -total % PAGE_BYTES);
     return p + ARENA_ALIGN;
 }
 
@@ -33,8 +38,11 @@ void mem_free(void *p)
 {
     if (!p) return;
     char *start = (char *)p - ARENA_ALIGN;
+    poison_allow(start, ARENA_ALIGN);
+    const size_t total = *(size_t *)start;
+    poison_allow(start, total + -total % PAGE_BYTES);
     atomic_fetch_sub(&n_live, 1);
-    munmap(start, *(size_t *)start);
+    munmap(start, total);
 }
 
 void mem_freeze(void)

@@ -54,10 +54,9 @@ const char *node_found(const struct node *node, char buf[NODE_TEXT_BYTES])
         return node->kind == NODE_LIST ? "a list" : node->kind == NODE_MAP ? "a mapping" : "?";
     if (node_is_null(node)) return *node->text ? node->text : "nothing (null)";
     const char *quote = node->plain ? "" : "\"";
-    const int n = snprintf(buf, NODE_TEXT_BYTES, "%s%s%.60s%s%s", node->plain ? "" : "text ", quote,
-                           node->text, strlen(node->text) > 60 ? "..." : "", quote);
-    for (int i = 0; i < n && i < NODE_TEXT_BYTES - 1; i++)
-        if ((unsigned char)buf[i] < ' ' || buf[i] == 0x7f) buf[i] = '?';
+    snprintf(buf, NODE_TEXT_BYTES, "%s%s%.60s%s%s", node->plain ? "" : "text ", quote, node->text,
+             strlen(node->text) > 60 ? "..." : "", quote);
+    err_printable(buf);
     return buf;
 }
 

@@ -37,9 +37,7 @@ int shard_fault_set(struct shard_fault *fault, enum exit_code code, const char *
     va_start(args, fmt);
     vsnprintf(fault->why, sizeof fault->why, fmt, args);
     va_end(args);
-    /* one line, whatever a file or its name holds */
-    for (char *c = fault->why; *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
+    err_printable(fault->why);
     fault->code = code;
     return -1;
 }

@@ -142,7 +142,7 @@ static void skip_bad_loss(struct run *run, int bad)
     double negated = -(bad < n_mtp + 2 ? rank : size); /* minimum is minus the maximum of these */
     comm_all_reduce_host(&run->comm, AXIS_WORLD, &negated, 1, REDUCE_MAX);
     CHECK(negated > -size, "the sum of all ranks' losses is not finite, but each of them is");
-    char what[64], stage[32] = "loss";
+    char what[80], stage[32] = "loss";
     if (bad > 0) snprintf(stage, sizeof stage, "loss of MTP depth %d", bad);
     if (bad == n_mtp + 1) snprintf(stage, sizeof stage, "balance loss");
     snprintf(what, sizeof what, "the %s of this rank's tokens is not finite", stage);

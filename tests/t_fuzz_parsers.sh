@@ -1,0 +1,9 @@
+# Nothing that a parser is fed ends it: a few seconds of mutated input for each of tests/fuzz.
+#TEST timeout=150
+set -eu
+echo 'int LLVMFuzzerTestOneInput(void); int LLVMFuzzerTestOneInput(void) { return 0; }' |
+    clang -fsanitize=fuzzer,address -x c - -o "$DSV3_TEST_TMP/try" 2>/dev/null || {
+    echo 'skipped: no clang with libFuzzer'
+    exit 77
+}
+MAKEFLAGS='' make BUILD="$DSV3_BUILD" FUZZ_SECONDS=3 fuzz
