@@ -85,10 +85,13 @@ finish() {
     started=
 }
 
-# nothing_left NAME: no process of that run is there.
+# nothing_left NAME: no process of that run is there; mpirun does not wait for the last to be gone.
 nothing_left() {
     echo "run.dir=$tmp/$1" >"$tmp/$1.pattern" # not in this command's own arguments
-    left=$(grep -laF -f "$tmp/$1.pattern" /proc/[0-9]*/cmdline 2>/dev/null) || return 0
+    for _ in 1 2 3 4 5; do
+        left=$(grep -laF -f "$tmp/$1.pattern" /proc/[0-9]*/cmdline 2>/dev/null) || return 0
+        sleep 1
+    done
     fail "$1: still there: $left"
 }
 

@@ -30,7 +30,7 @@ crashed crash 1 'step 3, experts backward of layer 3' 4 topology.ep=2
 crashed crash-alone 0 'step 3, losses' 1
 finish
 
-# On its way a rank finds what no other sees: tests/t_data_ranks_differ.c. Killed before MPI is
+# On its way a rank finds what no other sees: tests/t_d11_ranks_differ.c. Killed before MPI is
 # there: the other process is the one of rank 0.
 code=0
 timeout 60 mpirun --quiet --oversubscribe --bind-to none -np 1 "$dsv3" train "$tmp/run.yaml" \

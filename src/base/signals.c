@@ -115,8 +115,9 @@ static void wait_for_kill(void)
 }
 
 /* mpirun ends a job by SIGCONT, SIGTERM and SIGKILL, a second apart. All ranks wait here for the
- * end, so that those missing are the ones that died before; a SIGCONT by itself means nothing. The
- * main thread must wait, or it meets the ends of others and MPI complains. */
+ * end, so that those missing are the ones that died before; only when all is said the second signal
+ * is enough. A SIGCONT by itself means nothing. The main thread must wait, or it meets the ends of
+ * others and MPI complains. */
 static void on_end(int sig)
 {
     char who[256];
@@ -127,7 +128,7 @@ static void on_end(int sig)
     if (name_siblings(GONE, who, sizeof who) && err_speak_first())
         err_say("%s of this machine died: killed (out of memory?) or crashed; %s", who, here());
     if (sig == SIGCONT && !err_spoken()) return;
-    wait_for_kill();
+    if (sig == SIGCONT || !err_spoken()) wait_for_kill();
     signal(SIGTERM, SIG_DFL);
     raise(SIGTERM);
 }
