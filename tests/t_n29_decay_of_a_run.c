@@ -57,7 +57,7 @@ static void check_param(const struct param *p, const float *before, const char *
 int main(int argc, char **argv)
 {
     static struct run_rig rig;
-    static const char *const ones[] = {"1"};
+    static const char *const ones[] = {"1", "1", "1", "1", "1", "1", "1", "1"}; /* one batch */
     char overrides[1024], said[8192];
     MPI_Init(&argc, &argv);
     int rank, size;
@@ -65,7 +65,7 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     test_tmpdir();
     const char *shard = fixture_path("ones.tok.zst");
-    if (rank == 0) window_shard("ones.tok.zst", fixture_id, ones, 1);
+    if (rank == 0) window_shard("ones.tok.zst", fixture_id, ones, 8);
     MPI_Barrier(MPI_COMM_WORLD);
     snprintf(overrides, sizeof overrides,
              "data.train=%s data.document_mask=true train.balance_loss_alpha=0 "
