@@ -6,8 +6,6 @@
 
 #include "config/config.h"
 
-#include <string.h>
-
 enum { MAX_OVERRIDES = 8 };
 
 /* As training does: what can run on so many ranks is handed on to them. */
@@ -49,7 +47,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
         overrides[n_overrides++] = end + 1;
         end = memchr(end + 1, 0xff, (size_t)(text + n - (end + 1)));
     }
-    const int bad = config_try_load(&cfg, fuzz_file(text, n_file), n_overrides, overrides, &errs);
+    const int bad = config_try_load(&cfg, fuzz_file("config.yaml", text, n_file), n_overrides,
+                                    overrides, &errs);
     EXPECT(bad == (errs.n ? -1 : 0), "returned %d with %d faults", bad, errs.n);
     EXPECT(errs.n <= 101, "%d faults listed", errs.n); /* MAX_FAULTS and a line that says so */
     EXPECT(n_lines(errs.text) == errs.n, "%d faults not in as many lines: %s", errs.n, errs.text);
