@@ -1,0 +1,31 @@
+/* Bytes of a file or a name that are control characters break no message into lines and do not
+ * reach the terminal: fatal faults, listed faults, warnings, faults of shards. */
+// TEST ranks=1 timeout=10
+#include "data_fixture.h"
+
+#define NASTY "a\nb\033[31m\177c\td"
+#define PRINTABLE "a?b?[31m?c?d"
+
+static void die_of_it(const char *name)
+{
+    DIE(CODE_DATA, "%s: broken", name);
+}
+static void warn_of_it(const char *name)
+{
+    warn_line("%s: odd", name);
+}
+
+int main(void)
+{
+    struct err_list errs = {0};
+    struct shard_fault fault = {0};
+    err_add(&errs, "%s: unknown", NASTY);
+    err_add(&errs, "second");
+    EXPECT(!strcmp(errs.text, PRINTABLE ": unknown\nsecond\n"), "listed: %s", errs.text);
+    err_free(&errs);
+    shard_fault_set(&fault, CODE_DATA, "%s: altered", NASTY);
+    EXPECT(!strcmp(fault.why, PRINTABLE ": altered"), "shard: %s", fault.why);
+    fixture_expect(die_of_it, NASTY, CODE_DATA, PRINTABLE ": broken\0");
+    fixture_expect(warn_of_it, NASTY, CODE_DONE, "warning " PRINTABLE ": odd\n\0");
+    return test_end();
+}
