@@ -1,5 +1,6 @@
 #!/bin/sh
-# test.sh - installs what is missing, builds, runs every test; the last line counts them.
+# test.sh - installs what is missing, builds, runs every test, and a part of them once more in a
+# build with the address and undefined-behaviour sanitizers; the last line counts all.
 #
 # usage: sh scripts/test.sh [PART-OF-A-TEST'S-NAME ...]
 set -eu
@@ -8,4 +9,5 @@ cd "$(dirname "$0")/.."
 
 sh scripts/install.sh
 $MAKE programs
-DSV3_BUILD=$BUILD tests/run "$@"
+$MAKE SAN=1 BUILD="$BUILD-san" programs
+DSV3_BUILD=$BUILD DSV3_BUILD_SAN=$BUILD-san tests/run "$@"
