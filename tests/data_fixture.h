@@ -94,7 +94,7 @@ static inline void fixture_read_it(const char *path)
     struct dataset *ds = fixture_open(path, FIXTURE_T);
     struct reader *rd = reader_init(ds, 1, false, 1, 1);
     for (int64_t g = 0; g < dataset_samples(ds); g++) {
-        struct shard_fault fault;
+        struct fault fault;
         reader_request(rd, &g, 1);
         if (!reader_try_wait(rd, &fault)) DIE(fault.code, "%s", fault.why);
     }
@@ -125,7 +125,7 @@ static inline void fixture_patch(const char *path, int64_t at, const void *bytes
 static inline struct shard_header fixture_header(const char *path)
 {
     struct shard shard = {0};
-    struct shard_fault fault;
+    struct fault fault;
     EXPECT(shard_try_open(&shard, path, NULL, &fault) == 0, "%s", fault.why);
     const struct shard_header h = shard.header;
     shard_close(&shard);

@@ -66,7 +66,7 @@ static void check_resumed(const char *name, const int64_t *sample, int from, int
     struct reader *rd = reader_init(ds, SEED, true, 1, 1);
     for (int64_t g = from; g < to; g++) {
         reader_request(rd, &g, 1);
-        const int64_t s = reader_try_wait(rd, &(struct shard_fault){0})->sample[0];
+        const int64_t s = reader_try_wait(rd, &(struct fault){0})->sample[0];
         EXPECT(s == sample[g], "taken up at %d: number %ld is sample %ld, not %ld", from, (long)g,
                (long)s, (long)sample[g]);
     }

@@ -47,7 +47,7 @@ static void read_many(const char *path)
     struct dataset *ds = fixture_open(path, MANY_T);
     struct window *win = window_init(ds);
     static int32_t token[MANY_T + 1], doc_start[MANY_T + 1];
-    struct shard_fault fault;
+    struct fault fault;
     for (int64_t s = 0; s < dataset_samples(ds); s++)
         if (window_try_read(win, s, token, doc_start, &fault) != 0)
             DIE(fault.code, "%s", fault.why);

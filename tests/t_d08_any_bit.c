@@ -10,7 +10,7 @@ static int try_read(const char *path, uint16_t ids[N], uint64_t ends[2])
 {
     static uint16_t frame[SHARD_FRAME_TOKENS];
     struct shard shard = {0};
-    struct shard_fault fault;
+    struct fault fault;
     struct shard_decoder dec;
 
     if (shard_try_open(&shard, path, NULL, &fault) != 0) return -1;

@@ -29,7 +29,7 @@ static void check_order(const struct data_sources *paths, const int *expected, i
 {
     struct dataset *ds = dataset_open(paths, "train", T, FIXTURE_VOCAB, false, NULL);
     struct window *win = window_init(ds);
-    struct shard_fault fault;
+    struct fault fault;
     int32_t token[T + 1], doc_start[T + 1];
 
     EXPECT(ds->n_shards == n, "%s: %d shards", how, ds->n_shards);

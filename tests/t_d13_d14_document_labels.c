@@ -94,7 +94,7 @@ static void check(const char *path, bool mask, int size)
              path, mask ? "true" : "false", size);
     run_rig_init(&rig, "run", overrides);
     struct model *m = &rig.run.model;
-    const struct batch *b = reader_try_wait(rig.run.train_reader, &(struct shard_fault){0});
+    const struct batch *b = reader_try_wait(rig.run.train_reader, &(struct fault){0});
     model_count_labels(m, b->token, b->doc_start, NULL, n_label);
     for (int k = 0; k < N_DEPTHS; k++) m->flow.loss_scale[k] = 1.0f / (float)n_label[k];
     model_load(m, b->token, b->doc_start, NULL);

@@ -67,7 +67,7 @@ static void check_ranks(const struct dataset *ds, int rank, int size)
 {
     const int share = BATCH / size;
     struct reader *rd = reader_init(ds, SEED, true, share, 2);
-    struct shard_fault fault = {0};
+    struct fault fault = {0};
 
     for (int64_t g0 = 120; g0 < 360; g0 += BATCH) {
         int64_t g[BATCH];
@@ -94,7 +94,7 @@ static void check_cut(struct dataset *ds)
     static const int n_cut[N_SOURCES] = {7, 7, 1};
     static int trained[135], held[135];
     const uint64_t whole = dataset_fingerprint(ds);
-    struct shard_fault fault;
+    struct fault fault;
     struct dataset *cut = dataset_try_cut(ds, "heldout", 0.1, &fault);
     int64_t i = 0;
 

@@ -8,7 +8,7 @@ static void check_window(const char *path, int64_t sample, const int32_t *expect
 {
     struct dataset *ds = fixture_open(path, T);
     struct window *win = window_init(ds);
-    struct shard_fault fault;
+    struct fault fault;
     int32_t token[T + 1], doc_start[T + 1];
 
     EXPECT(window_try_read(win, sample, token, doc_start, &fault) == 0, "%s", fault.why);
@@ -76,7 +76,7 @@ static void check_many(void)
     const char *path = fixture_shard("many.tok.zst", FIXTURE_VOCAB, fixture_id, 0, n, length, N);
     struct dataset *ds = fixture_open(path, T);
     struct window *win = window_init(ds);
-    struct shard_fault fault;
+    struct fault fault;
     EXPECT(dataset_documents(ds) == N, "%ld documents", (long)dataset_documents(ds));
     for (int64_t s = 0; s < dataset_samples(ds); s++) {
         int32_t token[T + 1], doc_start[T + 1];

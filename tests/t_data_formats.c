@@ -17,7 +17,7 @@ static struct data_sources stated(const char *path, enum data_format format, int
 static void check_ends(const struct shard *shard)
 {
     uint64_t end[N_DOCUMENTS], expected = 0;
-    struct shard_fault fault;
+    struct fault fault;
 
     EXPECT(shard_try_document_ends(shard, 0, N_DOCUMENTS, end, &fault) == 0, "%s", fault.why);
     for (int d = 0; d < N_DOCUMENTS; d++) {
@@ -33,7 +33,7 @@ static void check_read(const struct data_sources *sources, enum marks marks, boo
     const char *path = sources->at[0].path[0];
     struct dataset *ds = dataset_open(sources, "train", T, FIXTURE_VOCAB, false, NULL);
     struct window *win = window_init(ds);
-    struct shard_fault fault;
+    struct fault fault;
     int32_t token[T + 1], doc_start[T + 1];
 
     EXPECT(!strcmp(shard_format_name(&ds->shard[0]), format), "%s: read as %s", path,

@@ -13,7 +13,7 @@ enum { T = 100, N = 200000, MAX_N = 3, DEPTH = 4, N_REQUESTS = 300, SEED = 9 };
 static void check_batch(const struct dataset *ds, struct window *win, const struct batch *b,
                         bool shuffle, int64_t first, int n)
 {
-    struct shard_fault fault;
+    struct fault fault;
     int32_t token[T + 1], doc_start[T + 1];
 
     EXPECT(b->n == n && b->T == T, "%d samples of %d, expected %d of %d", b->n, b->T, n, T);
@@ -32,7 +32,7 @@ static void check_reading(const struct dataset *ds, bool shuffle)
 {
     struct reader *rd = reader_init(ds, SEED, shuffle, MAX_N, DEPTH);
     struct window *win = window_init(ds);
-    struct shard_fault fault;
+    struct fault fault;
     int64_t g = 0, first[N_REQUESTS];
 
     mem_freeze();

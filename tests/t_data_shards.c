@@ -19,7 +19,7 @@ static void check_frames(void)
     const struct data_sources paths = data_source_at(path);
     struct dataset *ds = dataset_open(&paths, "train", T, 5000000, false, NULL);
     struct window *win = window_init(ds);
-    struct shard_fault fault;
+    struct fault fault;
     static int32_t token[T + 1], doc_start[T + 1];
     const int64_t n = dataset_samples(ds);
 

@@ -65,7 +65,7 @@ static void check_text(struct tokenizer *tok, const char *name, const char *whic
 
 static struct tokenizer *load(const char *path, int64_t max_vocab)
 {
-    struct shard_fault fault = {0};
+    struct fault fault = {0};
     struct tokenizer *tok = tokenizer_try_load(path, max_vocab, &fault);
     EXPECT(tok, "%s", fault.why);
     return tok;

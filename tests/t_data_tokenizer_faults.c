@@ -81,7 +81,7 @@ static void change(json_t *at, const char *path, const char *value)
 static void expect_refused(const char *path, int64_t max_vocab, const char *says,
                            enum exit_code code)
 {
-    struct shard_fault fault = {0};
+    struct fault fault = {0};
     struct tokenizer *tok = tokenizer_try_load(path, max_vocab, &fault);
 
     EXPECT(!tok && fault.code == code && strstr(fault.why, says) && strstr(fault.why, path),
@@ -124,7 +124,7 @@ int main(void)
 {
     enum { N = 1 << 20, N_SHORT = 3000 };
     static char text[N];
-    struct shard_fault fault;
+    struct fault fault;
     struct tokenizer *tok = tokenizer_try_load(GOOD, 0, &fault);
     uint32_t x = 1;
 

@@ -18,12 +18,12 @@ static void warn_of_it(const char *name)
 int main(void)
 {
     struct err_list errs = {0};
-    struct shard_fault fault = {0};
+    struct fault fault = {0};
     err_add(&errs, "%s: unknown", NASTY);
     err_add(&errs, "second");
     EXPECT(!strcmp(errs.text, PRINTABLE ": unknown\nsecond\n"), "listed: %s", errs.text);
     err_free(&errs);
-    shard_fault_set(&fault, CODE_DATA, "%s: altered", NASTY);
+    fault_set(&fault, CODE_DATA, "%s: altered", NASTY);
     EXPECT(!strcmp(fault.why, PRINTABLE ": altered"), "shard: %s", fault.why);
     fixture_expect(die_of_it, NASTY, CODE_DATA, PRINTABLE ": broken\0");
     fixture_expect(warn_of_it, NASTY, CODE_DONE, "warning " PRINTABLE ": odd\n\0");

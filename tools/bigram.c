@@ -42,7 +42,7 @@ static void for_each_pair(const struct dataset *ds, struct table *t,
 {
     void *ids = mem_alloc((size_t)SHARD_FRAME_TOKENS * sizeof(uint32_t), "decoded frame");
     struct shard_decoder dec;
-    struct shard_fault fault;
+    struct fault fault;
     int64_t n_seen = 0;
     uint32_t before = 0;
 

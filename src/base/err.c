@@ -137,6 +137,17 @@ _Noreturn void die_mpi_at(const char *file, int line, const char *call, int mpi_
     die_at(CODE_INTERNAL, file, line, call, "%s", why);
 }
 
+int fault_set(struct fault *fault, enum exit_code code, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(fault->why, sizeof fault->why, fmt, args);
+    va_end(args);
+    err_printable(fault->why);
+    fault->code = code;
+    return -1;
+}
+
 void err_add(struct err_list *errs, const char *fmt, ...)
 {
     char text[LINE_BYTES];

@@ -65,6 +65,15 @@ void err_printable(char *text);
     } while (0)
 _Noreturn void die_mpi_at(const char *file, int line, const char *call, int mpi_error);
 
+/* What stopped a function named *_try_*, and the exit code if the program ends on it. */
+struct fault {
+    enum exit_code code; /* CODE_DONE: nothing */
+    char why[1024];
+};
+/* Fills fault and returns -1. */
+int fault_set(struct fault *fault, enum exit_code code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* A list of messages, one fault each, for functions named *_try_*. A zeroed struct is empty. */
 struct err_list {
     char *text; /* messages, each ended by a newline; NULL when there is none */

@@ -89,7 +89,7 @@ void dataset_weigh_by_size(struct dataset *ds)
 }
 
 struct dataset *dataset_try_cut(struct dataset *ds, const char *what, double share,
-                                struct shard_fault *fault)
+                                struct fault *fault)
 {
     struct dataset *cut = mem_alloc(sizeof *cut, "dataset");
     int64_t n_tokens = 0;
@@ -101,10 +101,10 @@ struct dataset *dataset_try_cut(struct dataset *ds, const char *what, double sha
         struct source *from = &ds->source[s], *to = &cut->source[s];
         to->n = (int64_t)ceil(share * (double)from->n);
         if (to->n >= from->n) {
-            shard_fault_set(fault, CODE_DATA,
-                            "%s data: %s has %ld samples, of which data.heldout_share %g leaves "
-                            "none",
-                            ds->what, dataset_source_info(ds, s).path, (long)from->n, share);
+            fault_set(fault, CODE_DATA,
+                      "%s data: %s has %ld samples, of which data.heldout_share %g leaves "
+                      "none",
+                      ds->what, dataset_source_info(ds, s).path, (long)from->n, share);
             dataset_close(cut);
             return NULL;
         }

@@ -24,7 +24,7 @@ struct corpus {
 };
 
 struct corpus *corpus_try_open(char *const *paths, int n, const struct corpus_form *form,
-                               struct shard_fault *fault)
+                               struct fault *fault)
 {
     struct input *input = input_try_open(paths, n, form->repeatable, fault);
     if (!input) return NULL;
@@ -72,7 +72,7 @@ void corpus_rewind(struct corpus *corpus)
 }
 
 /* 1: there is more in the buffer, 0: the file has ended, -1: fault. */
-static int refill(struct corpus *corpus, struct shard_fault *fault)
+static int refill(struct corpus *corpus, struct fault *fault)
 {
     corpus->at = corpus->n = 0;
     return input_try_read(corpus->input, &corpus->buffer, &corpus->n, fault);
@@ -116,7 +116,7 @@ static enum corpus_event end_file(struct corpus *corpus)
 }
 
 static enum corpus_event next_plain(struct corpus *corpus, const char **bytes, int64_t *n,
-                                    struct shard_fault *fault)
+                                    struct fault *fault)
 {
     while (input_path(corpus->input)) {
         if (corpus->at == corpus->n) {
@@ -146,14 +146,13 @@ static enum corpus_event next_plain(struct corpus *corpus, const char **bytes, i
     return CORPUS_END;
 }
 
-static int line_fault(const struct corpus *corpus, struct shard_fault *fault, const char *what)
+static int line_fault(const struct corpus *corpus, struct fault *fault, const char *what)
 {
-    return shard_fault_set(fault, CODE_DATA, "%s:%ld: %s", input_path(corpus->input),
-                           (long)corpus->line_number, what);
+    return fault_set(fault, CODE_DATA, "%s:%ld: %s", input_path(corpus->input),
+                     (long)corpus->line_number, what);
 }
 
-static int add_to_line(struct corpus *corpus, const char *bytes, int64_t n,
-                       struct shard_fault *fault)
+static int add_to_line(struct corpus *corpus, const char *bytes, int64_t n, struct fault *fault)
 {
     if (corpus->n_line + n > MAX_LINE_BYTES)
         return line_fault(corpus, fault, "a line of more than 1 GiB, expected a JSON object");
@@ -168,7 +167,7 @@ static int add_to_line(struct corpus *corpus, const char *bytes, int64_t n,
 }
 
 /* Collects a line without its end. 1: there is one, 0: the file has ended, -1: fault. */
-static int try_collect_line(struct corpus *corpus, struct shard_fault *fault)
+static int try_collect_line(struct corpus *corpus, struct fault *fault)
 {
     corpus->n_line = 0;
     corpus->line_number++;
@@ -186,7 +185,7 @@ static int try_collect_line(struct corpus *corpus, struct shard_fault *fault)
 
 /* The text of the line's object, which stays until the next. */
 static int try_parse_line(struct corpus *corpus, const char **bytes, int64_t *n,
-                          struct shard_fault *fault)
+                          struct fault *fault)
 {
     json_error_t error;
     char why[256];
@@ -216,7 +215,7 @@ static bool is_blank(const char *line, int64_t n)
 }
 
 static enum corpus_event next_json(struct corpus *corpus, const char **bytes, int64_t *n,
-                                   struct shard_fault *fault)
+                                   struct fault *fault)
 {
     if (corpus->after_content) {
         corpus->after_content = false;
@@ -239,7 +238,7 @@ static enum corpus_event next_json(struct corpus *corpus, const char **bytes, in
 }
 
 enum corpus_event corpus_next(struct corpus *corpus, const char **bytes, int64_t *n,
-                              struct shard_fault *fault)
+                              struct fault *fault)
 {
     return corpus->form.json_key ? next_json(corpus, bytes, n, fault)
                                  : next_plain(corpus, bytes, n, fault);

@@ -26,12 +26,12 @@ struct corpus;
 /* paths as in input_try_open; what form points to is borrowed. NULL with fault when something
  * cannot be read. Free with corpus_close. */
 struct corpus *corpus_try_open(char *const *paths, int n, const struct corpus_form *form,
-                               struct shard_fault *fault);
+                               struct fault *fault);
 void corpus_close(struct corpus *corpus);
 
 /* What comes next. CORPUS_BYTES: bytes and n are set, valid until the next call; n > 0. */
 enum corpus_event corpus_next(struct corpus *corpus, const char **bytes, int64_t *n,
-                              struct shard_fault *fault);
+                              struct fault *fault);
 void corpus_rewind(struct corpus *corpus);
 
 /* Where it is read from, for progress and messages. */

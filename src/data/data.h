@@ -38,7 +38,7 @@ void dataset_close(struct dataset *ds);
  * as a dataset of its own that borrows the shards of ds: close it first. NULL with fault when
  * nothing would be left of a source; ds is of no use then. */
 struct dataset *dataset_try_cut(struct dataset *ds, const char *what, double share,
-                                struct shard_fault *fault);
+                                struct fault *fault);
 
 /* From now on sources count by their size: the first dataset_samples numbers are every sample once.
  */
@@ -94,4 +94,4 @@ void reader_request(struct reader *rd, const int64_t *g, int n);
  * with fault, now and on every later call, when a place is unreadable or an id not in the
  * vocabulary (file, offset, id), or when the file system does not answer before the deadline for
  * ranks (run.deadline_s). Not collective: the caller agrees with the other ranks. */
-const struct batch *reader_try_wait(struct reader *rd, struct shard_fault *fault);
+const struct batch *reader_try_wait(struct reader *rd, struct fault *fault);

@@ -16,15 +16,14 @@
 #include <sys/stat.h>
 
 /* A shard that is reached by two ways would be trained on twice an epoch without anyone asking. */
-static int check_twice(const struct dataset *ds, int i, struct stat *seen,
-                       struct shard_fault *fault)
+static int check_twice(const struct dataset *ds, int i, struct stat *seen, struct fault *fault)
 {
     if (fstat(ds->shard[i].fd, &seen[i]) != 0)
-        return shard_fault_set(fault, CODE_NO_INPUT, "%s: %s", ds->shard[i].path, strerror(errno));
+        return fault_set(fault, CODE_NO_INPUT, "%s: %s", ds->shard[i].path, strerror(errno));
     for (int k = 0; k < i; k++)
         if (seen[k].st_dev == seen[i].st_dev && seen[k].st_ino == seen[i].st_ino)
-            return shard_fault_set(fault, CODE_DATA, "%s and %s are the same file",
-                                   ds->shard[k].path, ds->shard[i].path);
+            return fault_set(fault, CODE_DATA, "%s and %s are the same file", ds->shard[k].path,
+                             ds->shard[i].path);
     return 0;
 }
 
@@ -37,8 +36,7 @@ static const struct shard *known_tokenizer(const struct dataset *ds, int n)
 }
 
 /* An open shard must fit the model and the shards before it. check: looks at some of its ids. */
-static int try_add_shard(struct dataset *ds, int i, int vocab_size, bool check,
-                         struct shard_fault *fault)
+static int try_add_shard(struct dataset *ds, int i, int vocab_size, bool check, struct fault *fault)
 {
     struct shard *shard = &ds->shard[i];
     const struct shard_info *info = &shard->info;
@@ -46,14 +44,14 @@ static int try_add_shard(struct dataset *ds, int i, int vocab_size, bool check,
 
     shard->vocab = (uint64_t)vocab_size;
     if (info->max_id >= vocab_size)
-        return shard_fault_set(
+        return fault_set(
             fault, CODE_DATA,
             "%s: largest id %ld (header, byte %zu), vocabulary %d (model.vocab_size): ids must be "
             "below it; the shard was made with tokenizer \"%s\", vocabulary %lu",
             shard->path, (long)info->max_id, offsetof(struct shard_header, max_id), vocab_size,
             info->tokenizer, (unsigned long)info->vocab_size);
     if (known && info->tokenizer_hash != 0 && info->tokenizer_hash != known->info.tokenizer_hash)
-        return shard_fault_set(
+        return fault_set(
             fault, CODE_DATA, "%s: tokenizer \"%s\" (0x%016lx), but %s has \"%s\" (0x%016lx)",
             shard->path, info->tokenizer, (unsigned long)info->tokenizer_hash, known->path,
             known->info.tokenizer, (unsigned long)known->info.tokenizer_hash);
@@ -102,7 +100,7 @@ static struct dataset *allocate(const struct names *names, int n_sources)
 }
 
 /* Numbers the samples of each source, which has at least one. */
-static int try_number_samples(struct dataset *ds, struct shard_fault *fault)
+static int try_number_samples(struct dataset *ds, struct fault *fault)
 {
     int64_t n_samples = 0;
     int shard = 0;
@@ -113,18 +111,18 @@ static int try_number_samples(struct dataset *ds, struct shard_fault *fault)
         while (shard < ds->n_shards && ds->source_of[shard] == s) shard++;
         const int64_t n_tokens = ds->first[shard] - ds->first[first];
         if (shard == first)
-            return shard_fault_set(fault, CODE_DATA,
-                                   "no shard of source %d is left: all of them are broken", s + 1);
+            return fault_set(fault, CODE_DATA,
+                             "no shard of source %d is left: all of them are broken", s + 1);
         source->first_token = ds->first[first];
         source->first_sample = n_samples;
         source->n_samples = source->n = (n_tokens - 1) / ds->T;
         n_samples += source->n;
         if (source->n < 1)
-            return shard_fault_set(fault, CODE_DATA,
-                                   "%ld tokens in %d shard%s (first: %s), one sample takes %d "
-                                   "(data.sequence_length + 1)",
-                                   (long)n_tokens, shard - first, shard - first > 1 ? "s" : "",
-                                   ds->shard[first].path, ds->T + 1);
+            return fault_set(fault, CODE_DATA,
+                             "%ld tokens in %d shard%s (first: %s), one sample takes %d "
+                             "(data.sequence_length + 1)",
+                             (long)n_tokens, shard - first, shard - first > 1 ? "s" : "",
+                             ds->shard[first].path, ds->T + 1);
     }
     return 0;
 }
@@ -132,7 +130,7 @@ static int try_number_samples(struct dataset *ds, struct shard_fault *fault)
 /* Opens every shard and reads the whole index of every n-th, n being the number of ranks. With why
  * [n_shards], which takes a copy of its message, a broken shard is not yet a fault. */
 static int try_open_shards(struct dataset *ds, const struct data_sources *sources,
-                           const struct mesh *mesh, char **why, struct shard_fault *fault)
+                           const struct mesh *mesh, char **why, struct fault *fault)
 {
     const int rank = mesh ? mesh->rank : 0, size = mesh ? mesh->size : 1;
 
@@ -150,7 +148,7 @@ static int try_open_shards(struct dataset *ds, const struct data_sources *source
 }
 
 static int try_fill(struct dataset *ds, int vocab_size, const struct mesh *mesh,
-                    struct shard_fault *fault)
+                    struct fault *fault)
 {
     const int rank = mesh ? mesh->rank : 0, size = mesh ? mesh->size : 1;
     struct stat *seen = calloc((size_t)ds->n_shards + 1, sizeof *seen);
@@ -163,13 +161,12 @@ static int try_fill(struct dataset *ds, int vocab_size, const struct mesh *mesh,
     free(seen);
     if (bad) return -1;
     if (ds->n_shards == 0)
-        return shard_fault_set(fault, CODE_DATA, "no shard is left: all of them are broken");
+        return fault_set(fault, CODE_DATA, "no shard is left: all of them are broken");
     return try_number_samples(ds, fault);
 }
 
 /* The lowest rank with a fault says it and the job ends. Collective when mesh is not NULL. */
-static void agree(const struct mesh *mesh, const char *what, bool ok,
-                  const struct shard_fault *fault)
+static void agree(const struct mesh *mesh, const char *what, bool ok, const struct fault *fault)
 {
     char why[sizeof fault->why + 64];
 
@@ -182,7 +179,7 @@ static void agree(const struct mesh *mesh, const char *what, bool ok,
 
 static void compare_over_ranks(const struct dataset *ds, const struct mesh *mesh)
 {
-    struct shard_fault fault = {0};
+    struct fault fault = {0};
     const uint64_t mine[3] = {ds->fingerprint, (uint64_t)ds->n_shards, (uint64_t)ds->n_tokens};
     uint64_t first[3];
 
@@ -190,26 +187,25 @@ static void compare_over_ranks(const struct dataset *ds, const struct mesh *mesh
     mesh_broadcast(first, sizeof first, "broadcast of a fingerprint");
     const bool ok = memcmp(first, mine, sizeof mine) == 0;
     if (!ok)
-        shard_fault_set(&fault, CODE_DATA,
-                        "%s data differ between ranks: fingerprint 0x%016lx on rank %d (%lu "
-                        "shards, %lu tokens), 0x%016lx on rank 0 (%lu shards, %lu tokens)",
-                        ds->what, (unsigned long)mine[0], mesh->rank, (unsigned long)mine[1],
-                        (unsigned long)mine[2], (unsigned long)first[0], (unsigned long)first[1],
-                        (unsigned long)first[2]);
+        fault_set(&fault, CODE_DATA,
+                  "%s data differ between ranks: fingerprint 0x%016lx on rank %d (%lu "
+                  "shards, %lu tokens), 0x%016lx on rank 0 (%lu shards, %lu tokens)",
+                  ds->what, (unsigned long)mine[0], mesh->rank, (unsigned long)mine[1],
+                  (unsigned long)mine[2], (unsigned long)first[0], (unsigned long)first[1],
+                  (unsigned long)first[2]);
     AGREE(MPI_COMM_WORLD, ok, fault.code, fault.why);
 }
 
 /* Shards can only be named by their place in the list when all ranks have as many. */
 static void compare_counts(const struct dataset *ds, const struct mesh *mesh)
 {
-    struct shard_fault fault = {0};
+    struct fault fault = {0};
     int n = ds->n_shards;
 
     MPI_CHECK(MPI_Bcast(&n, 1, MPI_INT, 0, MPI_COMM_WORLD));
     if (n != ds->n_shards)
-        shard_fault_set(&fault, CODE_DATA,
-                        "ranks see different shards: %d on rank %d, %d on rank 0", ds->n_shards,
-                        mesh->rank, n);
+        fault_set(&fault, CODE_DATA, "ranks see different shards: %d on rank %d, %d on rank 0",
+                  ds->n_shards, mesh->rank, n);
     agree(mesh, ds->what, n == ds->n_shards, &fault);
 }
 
@@ -247,7 +243,7 @@ struct dataset *dataset_open(const struct data_sources *sources, const char *wha
                              int sequence_length, int vocab_size, bool skip_bad,
                              const struct mesh *mesh)
 {
-    struct shard_fault fault = {0};
+    struct fault fault = {0};
     struct names names = {0};
 
     CHECK(sequence_length >= 1 && vocab_size >= 1, "sequence length %d, vocabulary %d",

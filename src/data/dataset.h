@@ -44,4 +44,4 @@ void window_free(struct window *win);
 
 /* token and doc_start [T + 1] of one sample, as in struct batch. 0, or -1 with fault. */
 int window_try_read(struct window *win, int64_t sample, int32_t *token, int32_t *doc_start,
-                    struct shard_fault *fault);
+                    struct fault *fault);

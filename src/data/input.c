@@ -43,7 +43,7 @@ static int compare_paths(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static int try_add_tree(struct input *in, const char *path, struct shard_fault *fault)
+static int try_add_tree(struct input *in, const char *path, struct fault *fault)
 {
     char *const roots[] = {(char *)path, NULL};
     const int n_before = in->n_files;
@@ -60,27 +60,27 @@ static int try_add_tree(struct input *in, const char *path, struct shard_fault *
             add_file(in, entry->fts_path, entry->fts_statp->st_size);
         else if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR ||
                  entry->fts_info == FTS_NS || entry->fts_info == FTS_SLNONE)
-            bad = shard_fault_set(fault, CODE_NO_INPUT, "%s: %s", entry->fts_path,
-                                  entry->fts_errno ? strerror(entry->fts_errno) : "dangling link");
+            bad = fault_set(fault, CODE_NO_INPUT, "%s: %s", entry->fts_path,
+                            entry->fts_errno ? strerror(entry->fts_errno) : "dangling link");
         else if (entry->fts_info == FTS_DC)
-            bad = shard_fault_set(fault, CODE_NO_INPUT, "%s: a link to a directory above it",
-                                  entry->fts_path);
+            bad = fault_set(fault, CODE_NO_INPUT, "%s: a link to a directory above it",
+                            entry->fts_path);
     }
     fts_close(tree);
     if (bad) return -1;
     if (in->n_files == n_before)
-        return shard_fault_set(fault, CODE_NO_INPUT, "%s: no files in this directory", path);
+        return fault_set(fault, CODE_NO_INPUT, "%s: no files in this directory", path);
     qsort(in->path + n_before, (size_t)(in->n_files - n_before), sizeof *in->path, compare_paths);
     return 0;
 }
 
 /* The copy has no name, so nothing is left behind whatever happens. */
-static int try_spool(struct input *in, struct shard_fault *fault)
+static int try_spool(struct input *in, struct fault *fault)
 {
     FILE *copy = tmpfile();
     ssize_t n;
 
-    if (!copy) return shard_fault_set(fault, CODE_IO, "temporary file: %s", strerror(errno));
+    if (!copy) return fault_set(fault, CODE_IO, "temporary file: %s", strerror(errno));
     while ((n = read(STDIN_FILENO, in->buffer, BUFFER_BYTES)) > 0) {
         in->file_bytes += n;
         if (fwrite(in->buffer, 1, (size_t)n, copy) != (size_t)n) break;
@@ -90,34 +90,34 @@ static int try_spool(struct input *in, struct shard_fault *fault)
     const int err = errno;
     fclose(copy);
     if (ok && in->spool >= 0) return 0;
-    return shard_fault_set(fault, CODE_IO, "copying standard input to a temporary file: %s",
-                           strerror(err));
+    return fault_set(fault, CODE_IO, "copying standard input to a temporary file: %s",
+                     strerror(err));
 }
 
-static int try_add(struct input *in, const char *path, bool repeatable, struct shard_fault *fault)
+static int try_add(struct input *in, const char *path, bool repeatable, struct fault *fault)
 {
     struct stat st;
 
     if (strcmp(path, "-") == 0) {
         for (int i = 0; i < in->n_files; i++)
             if (strcmp(in->path[i], "-") == 0)
-                return shard_fault_set(fault, CODE_USAGE, "standard input is named twice");
+                return fault_set(fault, CODE_USAGE, "standard input is named twice");
         add_file(in, path, 0);
         return repeatable ? try_spool(in, fault) : 0;
     }
     if (stat(path, &st) != 0)
-        return shard_fault_set(fault, CODE_NO_INPUT, "%s: %s", path, strerror(errno));
+        return fault_set(fault, CODE_NO_INPUT, "%s: %s", path, strerror(errno));
     if (S_ISDIR(st.st_mode)) return try_add_tree(in, path, fault);
     if (repeatable && !S_ISREG(st.st_mode))
-        return shard_fault_set(fault, CODE_NO_INPUT,
-                               "%s: not a regular file, so it cannot be read twice; give it on "
-                               "standard input",
-                               path);
+        return fault_set(fault, CODE_NO_INPUT,
+                         "%s: not a regular file, so it cannot be read twice; give it on "
+                         "standard input",
+                         path);
     add_file(in, path, st.st_size);
     return 0;
 }
 
-struct input *input_try_open(char *const *paths, int n, bool repeatable, struct shard_fault *fault)
+struct input *input_try_open(char *const *paths, int n, bool repeatable, struct fault *fault)
 {
     struct input *in = calloc(1, sizeof *in);
     CHECK(in, "no memory for reading text");
@@ -168,7 +168,7 @@ void input_next_file(struct input *in)
     in->file++;
 }
 
-static int try_open_file(struct input *in, struct shard_fault *fault)
+static int try_open_file(struct input *in, struct fault *fault)
 {
     const char *path = in->path[in->file];
 
@@ -182,23 +182,23 @@ static int try_open_file(struct input *in, struct shard_fault *fault)
     in->in_frame = false;
     ZSTD_DCtx_reset(in->zstd, ZSTD_reset_session_only);
     if (in->fd >= 0) return 0;
-    return shard_fault_set(fault, CODE_NO_INPUT, "%s: %s", path, strerror(errno));
+    return fault_set(fault, CODE_NO_INPUT, "%s: %s", path, strerror(errno));
 }
 
-static int try_fill(struct input *in, char *buffer, int64_t *n, struct shard_fault *fault)
+static int try_fill(struct input *in, char *buffer, int64_t *n, struct fault *fault)
 {
     ssize_t got;
     do got = read(in->fd, buffer, BUFFER_BYTES);
     while (got < 0 && errno == EINTR);
     if (got < 0)
-        return shard_fault_set(fault, CODE_NO_INPUT, "%s: reading: %s", in->path[in->file],
-                               strerror(errno));
+        return fault_set(fault, CODE_NO_INPUT, "%s: reading: %s", in->path[in->file],
+                         strerror(errno));
     in->done_bytes += got;
     *n = got;
     return got > 0;
 }
 
-static int try_unpack(struct input *in, int64_t *n, struct shard_fault *fault)
+static int try_unpack(struct input *in, int64_t *n, struct fault *fault)
 {
     const char *path = in->path[in->file];
     ZSTD_outBuffer out = {in->buffer, BUFFER_BYTES, 0};
@@ -209,22 +209,22 @@ static int try_unpack(struct input *in, int64_t *n, struct shard_fault *fault)
             const int more = try_fill(in, in->packed_buffer, &got, fault);
             if (more < 0) return -1;
             if (!more && in->in_frame)
-                return shard_fault_set(fault, CODE_DATA,
-                                       "%s: truncated: the file ends within a zstd frame", path);
+                return fault_set(fault, CODE_DATA,
+                                 "%s: truncated: the file ends within a zstd frame", path);
             if (!more) return 0;
             in->packed = (ZSTD_inBuffer){in->packed_buffer, (size_t)got, 0};
         }
         const size_t left = ZSTD_decompressStream(in->zstd, &out, &in->packed);
         if (ZSTD_isError(left))
-            return shard_fault_set(fault, CODE_DATA, "%s: altered or no zstd: %s", path,
-                                   ZSTD_getErrorName(left));
+            return fault_set(fault, CODE_DATA, "%s: altered or no zstd: %s", path,
+                             ZSTD_getErrorName(left));
         in->in_frame = left > 0;
     }
     *n = (int64_t)out.pos;
     return 1;
 }
 
-int input_try_read(struct input *in, const char **bytes, int64_t *n, struct shard_fault *fault)
+int input_try_read(struct input *in, const char **bytes, int64_t *n, struct fault *fault)
 {
     const char *path = in->path[in->file], *dot = strrchr(path, '.');
 

@@ -16,13 +16,13 @@ struct input;
  * repeatable: input_rewind will be called, so standard input is copied to a temporary file. NULL
  * with fault when something cannot be read. Free with input_close.
  */
-struct input *input_try_open(char *const *paths, int n, bool repeatable, struct shard_fault *fault);
+struct input *input_try_open(char *const *paths, int n, bool repeatable, struct fault *fault);
 void input_close(struct input *in);
 
 /* The path of the file that is read now; NULL behind the last. */
 const char *input_path(const struct input *in);
 /* More bytes of it, valid until the next call. 1: there are n > 0; 0: it has ended; -1: fault. */
-int input_try_read(struct input *in, const char **bytes, int64_t *n, struct shard_fault *fault);
+int input_try_read(struct input *in, const char **bytes, int64_t *n, struct fault *fault);
 void input_next_file(struct input *in);
 void input_rewind(struct input *in);
 

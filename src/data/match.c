@@ -70,7 +70,7 @@ static uint32_t *find_borders(const struct alphabet *a, int *n)
     return border;
 }
 
-int alphabet_try_finish(struct alphabet *a, struct shard_fault *fault)
+int alphabet_try_finish(struct alphabet *a, struct fault *fault)
 {
     int n_borders, run = 0, class = 0;
     uint32_t *border = find_borders(a, &n_borders);
@@ -90,9 +90,9 @@ int alphabet_try_finish(struct alphabet *a, struct shard_fault *fault)
     const int invalid = class_of(a, sets_of(a, UNICODE_CODE_POINTS, UNICODE_CN));
     a->invalid = (uint8_t)invalid;
     if (class != NO_CLASS && invalid != NO_CLASS) return 0;
-    return shard_fault_set(fault, CODE_DATA,
-                           "the regular expressions tell more than %d classes of characters apart",
-                           ALPHABET_CLASSES - 1);
+    return fault_set(fault, CODE_DATA,
+                     "the regular expressions tell more than %d classes of characters apart",
+                     ALPHABET_CLASSES - 1);
 }
 
 /* The nodes from which a match may begin with the class, as far as one character tells; found like

@@ -37,25 +37,23 @@ static int compare_names(const void *a, const void *b)
 }
 
 static int try_add_directory(struct names *names, const char *path, enum data_format format,
-                             struct shard_fault *fault)
+                             struct fault *fault)
 {
     const int n_before = names->n;
     struct dirent *entry;
     DIR *dir = opendir(path);
 
-    if (!dir)
-        return shard_fault_set(fault, CODE_NO_INPUT, "%s: cannot list: %s", path, strerror(errno));
+    if (!dir) return fault_set(fault, CODE_NO_INPUT, "%s: cannot list: %s", path, strerror(errno));
     errno = 0;
     while ((entry = readdir(dir)))
         if (shard_is_name(entry->d_name, format)) names_add(names, path, entry->d_name, "");
     const int err = errno;
     closedir(dir);
-    if (err)
-        return shard_fault_set(fault, CODE_NO_INPUT, "%s: cannot list: %s", path, strerror(err));
+    if (err) return fault_set(fault, CODE_NO_INPUT, "%s: cannot list: %s", path, strerror(err));
     if (names->n == n_before)
-        return shard_fault_set(fault, CODE_NO_INPUT,
-                               "%s: no %s in this directory; dsv3-tokenize makes shards", path,
-                               shard_names(format));
+        return fault_set(fault, CODE_NO_INPUT,
+                         "%s: no %s in this directory; dsv3-tokenize makes shards", path,
+                         shard_names(format));
     qsort(names->at + n_before, (size_t)(names->n - n_before), sizeof *names->at, compare_names);
     return 0;
 }
@@ -69,7 +67,7 @@ static bool is_prefix(const char *path)
 }
 
 static int try_list_source(struct names *names, const struct data_source *source,
-                           struct shard_fault *fault)
+                           struct fault *fault)
 {
     struct stat st;
 
@@ -78,7 +76,7 @@ static int try_list_source(struct names *names, const struct data_source *source
         if (is_prefix(path))
             names_add(names, "", path, ".bin");
         else if (stat(path, &st) != 0)
-            return shard_fault_set(fault, CODE_NO_INPUT, "%s: %s", path, strerror(errno));
+            return fault_set(fault, CODE_NO_INPUT, "%s: %s", path, strerror(errno));
         else if (!S_ISDIR(st.st_mode))
             names_add(names, "", path, "");
         else if (try_add_directory(names, path, source->format, fault) != 0)
@@ -87,8 +85,7 @@ static int try_list_source(struct names *names, const struct data_source *source
     return 0;
 }
 
-int names_try_list(struct names *names, const struct data_sources *sources,
-                   struct shard_fault *fault)
+int names_try_list(struct names *names, const struct data_sources *sources, struct fault *fault)
 {
     for (int s = 0; s < sources->n; s++) {
         names->n_before[s] = names->n;
@@ -96,5 +93,5 @@ int names_try_list(struct names *names, const struct data_sources *sources,
     }
     names->n_before[sources->n] = names->n;
     if (names->n > 0) return 0;
-    return shard_fault_set(fault, CODE_NO_INPUT, "no shards: the list of files is empty");
+    return fault_set(fault, CODE_NO_INPUT, "no shards: the list of files is empty");
 }

@@ -13,6 +13,5 @@ struct names {
     int n_before[MAX_SOURCES + 1]; /* names of the sources before each */
 };
 
-int names_try_list(struct names *names, const struct data_sources *sources,
-                   struct shard_fault *fault);
+int names_try_list(struct names *names, const struct data_sources *sources, struct fault *fault);
 void names_free(struct names *names);

@@ -11,7 +11,7 @@ struct parser {
     const char *text, *at;
     bool any_case; /* inside (?i: ) */
     int depth;
-    struct shard_fault *fault;
+    struct fault *fault;
 };
 
 /* A piece of the graph: where it begins, and the node whose next is to be set. */
@@ -21,8 +21,8 @@ struct piece {
 
 static int refuse(const struct parser *p, const char *what)
 {
-    return shard_fault_set(p->fault, CODE_DATA, "%s at byte %ld of the regular expression %s", what,
-                           (long)(p->at - p->text), p->text);
+    return fault_set(p->fault, CODE_DATA, "%s at byte %ld of the regular expression %s", what,
+                     (long)(p->at - p->text), p->text);
 }
 
 static int add_node(struct parser *p, struct node node)
@@ -342,7 +342,7 @@ static bool may_be_empty(const struct pattern *pattern)
 }
 
 int pattern_try_compile(struct pattern *pattern, struct alphabet *alphabet, const char *text,
-                        struct shard_fault *fault)
+                        struct fault *fault)
 {
     struct parser p = {.pattern = pattern, .text = text, .at = text, .fault = fault};
 

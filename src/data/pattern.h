@@ -59,12 +59,12 @@ struct pattern {
 
 void alphabet_init(struct alphabet *alphabet);
 /* After all patterns: numbers the classes. -1: more than 255 of them. */
-int alphabet_try_finish(struct alphabet *alphabet, struct shard_fault *fault);
+int alphabet_try_finish(struct alphabet *alphabet, struct fault *fault);
 void alphabet_free(struct alphabet *alphabet);
 
 /* Compiles text, NUL-terminated UTF-8. -1 with fault: what is not supported, and where. */
 int pattern_try_compile(struct pattern *pattern, struct alphabet *alphabet, const char *text,
-                        struct shard_fault *fault);
+                        struct fault *fault);
 void pattern_finish(struct pattern *pattern);
 
 /* class [n]: the class of each of the n bytes of text. */

@@ -31,10 +31,10 @@ struct reader {
     pthread_cond_t work, ready;
     int64_t n_requested, n_read, n_taken;
     bool stop, failed;
-    struct shard_fault fault;
+    struct fault fault;
 };
 
-static int read_slot(struct reader *rd, struct slot *slot, struct shard_fault *fault)
+static int read_slot(struct reader *rd, struct slot *slot, struct fault *fault)
 {
     struct batch *b = &slot->batch;
     for (int i = 0; i < b->n; i++) {
@@ -51,7 +51,7 @@ static int read_slot(struct reader *rd, struct slot *slot, struct shard_fault *f
 static void *read_ahead(void *arg)
 {
     struct reader *rd = arg;
-    struct shard_fault fault;
+    struct fault fault;
 
     pthread_mutex_lock(&rd->lock);
     for (;;) {
@@ -63,7 +63,7 @@ static void *read_ahead(void *arg)
         pthread_mutex_lock(&rd->lock);
         if (bad) {
             rd->failed = true;
-            shard_fault_set(&rd->fault, fault.code, "%s data: %s", rd->ds->what, fault.why);
+            fault_set(&rd->fault, fault.code, "%s data: %s", rd->ds->what, fault.why);
             pthread_cond_signal(&rd->ready);
             break;
         }
@@ -163,7 +163,7 @@ static struct timespec patience(double seconds)
     return (struct timespec){(time_t)until, (long)(1e9 * (until - floor(until)))};
 }
 
-const struct batch *reader_try_wait(struct reader *rd, struct shard_fault *fault)
+const struct batch *reader_try_wait(struct reader *rd, struct fault *fault)
 {
     const double limit_s = wait_deadline_s() < 1e9 ? wait_deadline_s() : 1e9;
     const struct timespec until = patience(limit_s);
@@ -179,10 +179,10 @@ const struct batch *reader_try_wait(struct reader *rd, struct shard_fault *fault
     else if (rd->failed)
         *fault = rd->fault;
     else
-        shard_fault_set(fault, CODE_IO,
-                        "%s data: reading has not ended after 0.9 x %g s "
-                        "(run.deadline_s)",
-                        rd->ds->what, limit_s);
+        fault_set(fault, CODE_IO,
+                  "%s data: reading has not ended after 0.9 x %g s "
+                  "(run.deadline_s)",
+                  rd->ds->what, limit_s);
     pthread_mutex_unlock(&rd->lock);
     return batch;
 }

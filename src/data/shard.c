@@ -31,19 +31,8 @@ static const struct {
     [DATA_FORMAT_U32] = {&shard_u32, "*.u32 *.bin *.npy"},
 };
 
-int shard_fault_set(struct shard_fault *fault, enum exit_code code, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(fault->why, sizeof fault->why, fmt, args);
-    va_end(args);
-    err_printable(fault->why);
-    fault->code = code;
-    return -1;
-}
-
 int shard_try_read(const struct shard *shard, bool index, void *to, size_t bytes, uint64_t offset,
-                   struct shard_fault *fault)
+                   struct fault *fault)
 {
     const int fd = index ? shard->index_fd : shard->fd;
     const char *path = index ? shard->index_path : shard->path;
@@ -53,29 +42,28 @@ int shard_try_read(const struct shard *shard, bool index, void *to, size_t bytes
         const ssize_t n = pread(fd, (char *)to + got, bytes - got, (off_t)(offset + got));
         if (n < 0 && errno == EINTR) continue;
         if (n < 0)
-            return shard_fault_set(fault, CODE_NO_INPUT, "%s: reading %zu bytes at byte %lu: %s",
-                                   path, bytes, (unsigned long)offset, strerror(errno));
+            return fault_set(fault, CODE_NO_INPUT, "%s: reading %zu bytes at byte %lu: %s", path,
+                             bytes, (unsigned long)offset, strerror(errno));
         if (n == 0)
-            return shard_fault_set(
-                fault, CODE_DATA, "%s: the file ends at byte %lu, expected %zu bytes at byte %lu",
-                path, (unsigned long)(offset + got), bytes, (unsigned long)offset);
+            return fault_set(fault, CODE_DATA,
+                             "%s: the file ends at byte %lu, expected %zu bytes at byte %lu", path,
+                             (unsigned long)(offset + got), bytes, (unsigned long)offset);
         got += (size_t)n;
     }
     return 0;
 }
 
 int shard_try_expect(const char *path, const char *field, uint64_t offset, uint64_t found,
-                     uint64_t expected, struct shard_fault *fault)
+                     uint64_t expected, struct fault *fault)
 {
     if (found == expected) return 0;
-    return shard_fault_set(fault, CODE_DATA,
-                           "%s: %s at byte %lu is %lu (0x%lx), expected %lu (0x%lx)", path, field,
-                           (unsigned long)offset, (unsigned long)found, (unsigned long)found,
-                           (unsigned long)expected, (unsigned long)expected);
+    return fault_set(fault, CODE_DATA, "%s: %s at byte %lu is %lu (0x%lx), expected %lu (0x%lx)",
+                     path, field, (unsigned long)offset, (unsigned long)found, (unsigned long)found,
+                     (unsigned long)expected, (unsigned long)expected);
 }
 
 int shard_try_sample_hash(const struct shard *shard, bool index, uint64_t bytes, uint64_t *hash,
-                          struct shard_fault *fault)
+                          struct fault *fault)
 {
     const uint64_t n = bytes < SAMPLE_BYTES ? bytes : SAMPLE_BYTES;
     const uint64_t at[] = {0, (bytes - n) / 2, bytes - n};
@@ -90,25 +78,25 @@ int shard_try_sample_hash(const struct shard *shard, bool index, uint64_t bytes,
 }
 
 /* 1: there is no such file. */
-static int try_open_file(const char *path, int *fd, uint64_t *bytes, struct shard_fault *fault)
+static int try_open_file(const char *path, int *fd, uint64_t *bytes, struct fault *fault)
 {
     struct stat st;
 
     *fd = open(path, O_RDONLY | O_CLOEXEC);
     const int err = errno;
     if (*fd < 0 || fstat(*fd, &st) != 0) {
-        shard_fault_set(fault, CODE_NO_INPUT, "%s: cannot open: %s%s", path, strerror(err),
-                        err == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
+        fault_set(fault, CODE_NO_INPUT, "%s: cannot open: %s%s", path, strerror(err),
+                  err == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
         return *fd < 0 && err == ENOENT ? 1 : -1;
     }
     if (!S_ISREG(st.st_mode))
-        return shard_fault_set(fault, CODE_NO_INPUT, "%s: not a regular file", path);
+        return fault_set(fault, CODE_NO_INPUT, "%s: not a regular file", path);
     *bytes = (uint64_t)st.st_size;
     return 0;
 }
 
 int shard_try_open_beside(struct shard *shard, size_t cut, const char *suffix, uint64_t *bytes,
-                          struct shard_fault *fault)
+                          struct fault *fault)
 {
     const size_t stem = strlen(shard->path) - cut, size = stem + strlen(suffix) + 1;
 
@@ -170,7 +158,7 @@ static const struct shard_format *tell_format(const struct shard *shard)
 }
 
 int shard_try_open(struct shard *shard, const char *path, const struct data_source *as,
-                   struct shard_fault *fault)
+                   struct fault *fault)
 {
     static const struct data_source nothing = {.eod_id = -1, .bos_id = -1};
 
@@ -187,11 +175,11 @@ int shard_try_open(struct shard *shard, const char *path, const struct data_sour
         if (shard->format)
             ok = shard->format->try_open(shard, as, fault) == 0;
         else
-            ok = shard_fault_set(fault, CODE_DATA,
-                                 "%s: neither name nor contents tell the format; state it: {path: "
-                                 "%s, format: F} with F one of native, megatron, llmc, datatrove, "
-                                 "npy, u16, u32",
-                                 path, path) == 0;
+            ok = fault_set(fault, CODE_DATA,
+                           "%s: neither name nor contents tell the format; state it: {path: "
+                           "%s, format: F} with F one of native, megatron, llmc, datatrove, "
+                           "npy, u16, u32",
+                           path, path) == 0;
     }
     if (ok) return 0;
     shard_close(shard);
@@ -221,13 +209,13 @@ bool shard_find_format(const char *name, enum data_format *format)
     return false;
 }
 
-int shard_try_check_index(const struct shard *shard, struct shard_fault *fault)
+int shard_try_check_index(const struct shard *shard, struct fault *fault)
 {
     return shard->format->try_check_index ? shard->format->try_check_index(shard, fault) : 0;
 }
 
 int shard_try_document_ends(const struct shard *shard, int64_t first, int64_t n, uint64_t *end,
-                            struct shard_fault *fault)
+                            struct fault *fault)
 {
     CHECK(first >= 0 && n >= 0 && first + n <= shard->info.n_documents,
           "%s: document ends %ld .. %ld of %ld", shard->path, (long)first, (long)(first + n),
@@ -236,7 +224,7 @@ int shard_try_document_ends(const struct shard *shard, int64_t first, int64_t n,
 }
 
 int shard_try_frame(const struct shard *shard, int64_t frame, struct shard_decoder *dec, void *ids,
-                    struct shard_fault *fault)
+                    struct fault *fault)
 {
     CHECK(frame >= 0 && frame < shard->info.n_frames, "%s: frame %ld of %ld", shard->path,
           (long)frame, (long)shard->info.n_frames);
@@ -265,7 +253,7 @@ static bool looks_wider(const uint16_t *ids, int64_t n)
     return n >= 16;
 }
 
-int shard_try_check_ids(const struct shard *shard, struct shard_fault *fault)
+int shard_try_check_ids(const struct shard *shard, struct fault *fault)
 {
     const int64_t n_frames = shard->info.n_frames, at[] = {0, n_frames / 2, n_frames - 1};
     struct shard_decoder dec;
@@ -278,10 +266,10 @@ int shard_try_check_ids(const struct shard *shard, struct shard_fault *fault)
         bad = shard_try_frame(shard, at[i], &dec, ids, fault);
         if (!bad && shard->format == &shard_u16 &&
             looks_wider(ids, shard_frame_tokens(shard, at[i])))
-            bad = shard_fault_set(fault, CODE_DATA,
-                                  "%s: every second id of frame %ld is at most 2: these are 4-byte "
-                                  "ids, expected 2-byte ones",
-                                  shard->path, (long)at[i]);
+            bad = fault_set(fault, CODE_DATA,
+                            "%s: every second id of frame %ld is at most 2: these are 4-byte "
+                            "ids, expected 2-byte ones",
+                            shard->path, (long)at[i]);
     }
     shard_decoder_free(&dec);
     mem_free(ids);

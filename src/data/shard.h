@@ -10,7 +10,7 @@
  * docs/data.md describes the files byte for byte, and what is checked.
  *
  * What a user's file can get wrong is reported, not fatal: functions with _try_ return 0, or -1
- * with a struct shard_fault whose text names file, offset, found and expected.
+ * with a struct fault whose text names file, offset, found and expected.
  */
 #pragma once
 
@@ -19,14 +19,6 @@
 #include "data/shard_native.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "shards are read as they lie");
-
-struct shard_fault {
-    enum exit_code code;
-    char why[1024];
-};
-/* Fills fault and returns -1. */
-int shard_fault_set(struct shard_fault *fault, enum exit_code code, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
 
 /* What every format tells of its file. */
 struct shard_info {
@@ -67,21 +59,21 @@ struct shard {
 /* Opens and checks header, sizes, and that the parts lie where they should. as: the format and the
  * ids that begin and end documents, as far as they are stated; NULL: nothing is. */
 int shard_try_open(struct shard *shard, const char *path, const struct data_source *as,
-                   struct shard_fault *fault);
+                   struct fault *fault);
 void shard_close(struct shard *shard);
 
 /* Reads the whole index: offsets, document ends, hashes. Costs 8 to 24 bytes a document. */
-int shard_try_check_index(const struct shard *shard, struct shard_fault *fault);
+int shard_try_check_index(const struct shard *shard, struct fault *fault);
 
 /* Formats that do not tell their largest id: looks for ids beyond vocab, and for a wrong width, in
  * the first, the middle and the last frame. */
-int shard_try_check_ids(const struct shard *shard, struct shard_fault *fault);
+int shard_try_check_ids(const struct shard *shard, struct fault *fault);
 
 /* Document ends first .. first + n - 1, of those that the file lists: tokens from the start of the
  * shard, never falling. Tokens after the last end belong to a document that goes on in the next
  * shard. */
 int shard_try_document_ends(const struct shard *shard, int64_t first, int64_t n, uint64_t *end,
-                            struct shard_fault *fault);
+                            struct fault *fault);
 
 /* What decoding needs; one per thread. */
 struct shard_decoder {
@@ -98,7 +90,7 @@ static inline int64_t shard_frame_tokens(const struct shard *shard, int64_t fram
 
 /* Reads a frame into ids [shard_frame_tokens] of info.id_bytes each and checks every id. */
 int shard_try_frame(const struct shard *shard, int64_t frame, struct shard_decoder *dec, void *ids,
-                    struct shard_fault *fault);
+                    struct fault *fault);
 
 /* ids[i] of a decoded frame. */
 static inline uint32_t shard_id(const void *ids, uint32_t id_bytes, int64_t i)

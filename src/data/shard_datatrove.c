@@ -20,17 +20,17 @@ static void close_beside(struct shard *shard)
 
 /* The two first lines, NUL-terminated each; the first goes to info.tokenizer. */
 static int read_metadata(struct shard *shard, uint64_t *n_tokens, uint64_t *width,
-                         struct shard_fault *fault)
+                         struct fault *fault)
 {
     char text[METADATA_BYTES + 1] = {0}, *end;
     uint64_t bytes;
 
     const int found = shard_try_open_beside(shard, 0, ".metadata", &bytes, fault);
     if (found > 0)
-        return shard_fault_set(fault, CODE_NO_INPUT,
-                               "%s: not there, so the width of the ids is not known; state format "
-                               "u16 or u32 with eod_id",
-                               shard->index_path);
+        return fault_set(fault, CODE_NO_INPUT,
+                         "%s: not there, so the width of the ids is not known; state format "
+                         "u16 or u32 with eod_id",
+                         shard->index_path);
     if (found < 0) return -1;
     if (bytes > METADATA_BYTES) bytes = METADATA_BYTES;
     if (shard_try_read(shard, true, text, bytes, 0, fault) != 0) return -1;
@@ -39,22 +39,22 @@ static int read_metadata(struct shard *shard, uint64_t *n_tokens, uint64_t *widt
     if (second) *second++ = '\0';
     *n_tokens = second ? strtoull(second, &end, 10) : 0;
     if (!second || end == second || (*end != '\n' && *end != '\0'))
-        return shard_fault_set(
-            fault, CODE_DATA, "%s: line 2 is \"%.*s\", expected the number of ids",
-            shard->index_path, second ? (int)strcspn(second, "\n") : 0, second ? second : "");
+        return fault_set(fault, CODE_DATA, "%s: line 2 is \"%.*s\", expected the number of ids",
+                         shard->index_path, second ? (int)strcspn(second, "\n") : 0,
+                         second ? second : "");
     char *bar = strrchr(text, '|');
     *width = bar ? strtoull(bar + 1, &end, 10) : 0;
     if (bar && *width != 2 && *width != 4)
-        return shard_fault_set(fault, CODE_DATA,
-                               "%s: line 1 ends in \"%.20s\", expected |2 or |4, bytes of an id",
-                               shard->index_path, bar);
+        return fault_set(fault, CODE_DATA,
+                         "%s: line 1 ends in \"%.20s\", expected |2 or |4, bytes of an id",
+                         shard->index_path, bar);
     if (bar) *bar = '\0';
     snprintf(shard->info.tokenizer, sizeof shard->info.tokenizer, "%.60s", text);
     return 0;
 }
 
 /* Documents, when the index is there. */
-static int open_index(struct shard *shard, const struct data_source *as, struct shard_fault *fault)
+static int open_index(struct shard *shard, const struct data_source *as, struct fault *fault)
 {
     struct shard_info *info = &shard->info;
     uint64_t bytes, last;
@@ -66,10 +66,10 @@ static int open_index(struct shard *shard, const struct data_source *as, struct 
     }
     if (found < 0) return -1;
     if (bytes == 0 || bytes % 8 != 0)
-        return shard_fault_set(fault, CODE_DATA,
-                               "%s: truncated or altered: %lu bytes found, expected a multiple of "
-                               "8, at least 8",
-                               shard->index_path, (unsigned long)bytes);
+        return fault_set(fault, CODE_DATA,
+                         "%s: truncated or altered: %lu bytes found, expected a multiple of "
+                         "8, at least 8",
+                         shard->index_path, (unsigned long)bytes);
     info->n_documents = (int64_t)(bytes / 8);
     if (shard_try_read(shard, true, &last, 8, bytes - 8, fault) != 0 ||
         shard_try_expect(shard->index_path, "the last document end", bytes - 8, last,
@@ -79,17 +79,17 @@ static int open_index(struct shard *shard, const struct data_source *as, struct 
 }
 
 /* A mask of the loss that is not read would change what is trained. */
-static int refuse_loss_mask(struct shard *shard, struct shard_fault *fault)
+static int refuse_loss_mask(struct shard *shard, struct fault *fault)
 {
     uint64_t bytes;
     const int found = shard_try_open_beside(shard, 0, ".loss", &bytes, fault);
     if (found > 0) return 0;
-    return shard_fault_set(fault, CODE_DATA, "%s: a mask of the loss, which is not supported",
-                           shard->index_path);
+    return fault_set(fault, CODE_DATA, "%s: a mask of the loss, which is not supported",
+                     shard->index_path);
 }
 
 static int datatrove_try_open(struct shard *shard, const struct data_source *as,
-                              struct shard_fault *fault)
+                              struct fault *fault)
 {
     uint64_t n_tokens, width;
 
@@ -102,7 +102,7 @@ static int datatrove_try_open(struct shard *shard, const struct data_source *as,
 }
 
 static int datatrove_try_document_ends(const struct shard *shard, int64_t first, int64_t n,
-                                       uint64_t *end, struct shard_fault *fault)
+                                       uint64_t *end, struct fault *fault)
 {
     const uint64_t at = 8 * (uint64_t)first;
     uint64_t before = 0;
@@ -110,19 +110,19 @@ static int datatrove_try_document_ends(const struct shard *shard, int64_t first,
     if (shard_try_read(shard, true, end, 8 * (size_t)n, at, fault) != 0) return -1;
     for (int64_t i = 0; i < n; i++) {
         if (end[i] < before || end[i] > (uint64_t)shard->info.n_tokens)
-            return shard_fault_set(fault, CODE_DATA,
-                                   "%s: document end %ld at byte %lu is token %lu, expected %lu .. "
-                                   "%ld",
-                                   shard->index_path, (long)(first + i),
-                                   (unsigned long)(at + 8 * (uint64_t)i), (unsigned long)end[i],
-                                   (unsigned long)before, (long)shard->info.n_tokens);
+            return fault_set(fault, CODE_DATA,
+                             "%s: document end %ld at byte %lu is token %lu, expected %lu .. "
+                             "%ld",
+                             shard->index_path, (long)(first + i),
+                             (unsigned long)(at + 8 * (uint64_t)i), (unsigned long)end[i],
+                             (unsigned long)before, (long)shard->info.n_tokens);
         before = end[i];
     }
     return 0;
 }
 
 /* Each piece begins with the last end of the one before, so that those two are compared too. */
-static int datatrove_try_check_index(const struct shard *shard, struct shard_fault *fault)
+static int datatrove_try_check_index(const struct shard *shard, struct fault *fault)
 {
     const int64_t n_documents = shard->info.n_documents;
     uint64_t end[CHUNK + 1];

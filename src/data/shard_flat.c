@@ -14,16 +14,16 @@ int id_type_bytes(int type)
 }
 
 int flat_try_init(struct shard *shard, uint64_t ids_at, enum id_type type, uint64_t n_tokens,
-                  struct shard_fault *fault)
+                  struct fault *fault)
 {
     struct shard_info *info = &shard->info;
     const uint64_t width = (uint64_t)id_type_bytes(type);
 
     if (n_tokens == 0)
-        return shard_fault_set(fault, CODE_DATA, "%s: the shard is empty: 0 tokens, expected some",
-                               shard->path);
+        return fault_set(fault, CODE_DATA, "%s: the shard is empty: 0 tokens, expected some",
+                         shard->path);
     if (n_tokens > SHARD_MAX_TOKENS || info->file_bytes != ids_at + n_tokens * width)
-        return shard_fault_set(
+        return fault_set(
             fault, CODE_DATA,
             "%s: truncated or altered: %lu bytes found, expected %lu: %lu ids of %lu bytes from "
             "byte %lu on",
@@ -63,19 +63,18 @@ static int64_t id_at(const void *packed, int type, int64_t i)
 }
 
 static int bad_id(const struct shard *shard, int64_t first, const void *packed, int64_t i,
-                  struct shard_fault *fault)
+                  struct fault *fault)
 {
     const int type = shard->flat.id_type;
     const uint64_t at = shard->flat.ids_at + (uint64_t)(first + i) * (uint64_t)id_type_bytes(type);
-    return shard_fault_set(fault, CODE_DATA,
-                           "%s: token %ld (at byte %lu) is id %ld, vocabulary %lu", shard->path,
-                           (long)(first + i), (unsigned long)at, (long)id_at(packed, type, i),
-                           (unsigned long)shard->vocab);
+    return fault_set(fault, CODE_DATA, "%s: token %ld (at byte %lu) is id %ld, vocabulary %lu",
+                     shard->path, (long)(first + i), (unsigned long)at,
+                     (long)id_at(packed, type, i), (unsigned long)shard->vocab);
 }
 
 /* Ids as wide as they are wanted are read where they belong; a negative one is a large one then. */
 int flat_try_frame(const struct shard *shard, int64_t frame, struct shard_decoder *dec, void *ids,
-                   struct shard_fault *fault)
+                   struct fault *fault)
 {
     const int type = shard->flat.id_type, width = id_type_bytes(type);
     const int64_t n = shard_frame_tokens(shard, frame), first = frame * SHARD_FRAME_TOKENS;
@@ -100,66 +99,63 @@ int flat_try_frame(const struct shard *shard, int64_t frame, struct shard_decode
 
 /* Headerless. */
 static int raw_try_open(struct shard *shard, const struct data_source *as, enum id_type type,
-                        struct shard_fault *fault)
+                        struct fault *fault)
 {
     flat_set_documents(shard, as, -1, -1);
     const uint64_t width = (uint64_t)id_type_bytes(type), bytes = shard->info.file_bytes;
     if (bytes % width != 0)
-        return shard_fault_set(fault, CODE_DATA,
-                               "%s: truncated or altered: %lu bytes found, expected a multiple of "
-                               "the %lu bytes of an id",
-                               shard->path, (unsigned long)bytes, (unsigned long)width);
+        return fault_set(fault, CODE_DATA,
+                         "%s: truncated or altered: %lu bytes found, expected a multiple of "
+                         "the %lu bytes of an id",
+                         shard->path, (unsigned long)bytes, (unsigned long)width);
     return flat_try_init(shard, 0, type, bytes / width, fault);
 }
 
-static int u16_try_open(struct shard *shard, const struct data_source *as,
-                        struct shard_fault *fault)
+static int u16_try_open(struct shard *shard, const struct data_source *as, struct fault *fault)
 {
     return raw_try_open(shard, as, ID_U16, fault);
 }
 
-static int u32_try_open(struct shard *shard, const struct data_source *as,
-                        struct shard_fault *fault)
+static int u32_try_open(struct shard *shard, const struct data_source *as, struct fault *fault)
 {
     return raw_try_open(shard, as, ID_U32, fault);
 }
 
 /* 256 words of header: magic, version, number of ids. Documents begin with the token that the
  * tokenizer has for their end. */
-static int llmc_try_open(struct shard *shard, const struct data_source *as,
-                         struct shard_fault *fault)
+static int llmc_try_open(struct shard *shard, const struct data_source *as, struct fault *fault)
 {
     enum { GPT2 = 20240520, LLAMA3 = 20240801, EVALUATION = 20240522, WORDS = 256 };
     int32_t word[3];
 
     if (shard_try_read(shard, false, word, sizeof word, 0, fault) != 0) return -1;
     if (word[0] == EVALUATION)
-        return shard_fault_set(fault, CODE_DATA,
-                               "%s: magic at byte 0 is %d, a file of multiple-choice questions, "
-                               "expected %d or %d, tokens",
-                               shard->path, word[0], GPT2, LLAMA3);
+        return fault_set(fault, CODE_DATA,
+                         "%s: magic at byte 0 is %d, a file of multiple-choice questions, "
+                         "expected %d or %d, tokens",
+                         shard->path, word[0], GPT2, LLAMA3);
     if (word[0] != GPT2 && word[0] != LLAMA3)
-        return shard_fault_set(fault, CODE_DATA, "%s: magic at byte 0 is %d, expected %d or %d",
-                               shard->path, word[0], GPT2, LLAMA3);
+        return fault_set(fault, CODE_DATA, "%s: magic at byte 0 is %d, expected %d or %d",
+                         shard->path, word[0], GPT2, LLAMA3);
     const bool gpt2 = word[0] == GPT2;
     if (shard_try_expect(shard->path, "version", 4, (uint32_t)word[1], gpt2 ? 1 : 7, fault) != 0)
         return -1;
     if (word[2] < 0)
-        return shard_fault_set(fault, CODE_DATA,
-                               "%s: number of tokens at byte 8 is %d, expected more than 0",
-                               shard->path, word[2]);
+        return fault_set(fault, CODE_DATA,
+                         "%s: number of tokens at byte 8 is %d, expected more than 0", shard->path,
+                         word[2]);
     flat_set_documents(shard, as, gpt2 ? 50256 : 128000, -1);
     return flat_try_init(shard, WORDS * sizeof word[0], gpt2 ? ID_U16 : ID_U32, (uint64_t)word[2],
                          fault);
 }
 
 static int npy_fault(const struct shard *shard, const char *text, const char *what,
-                     struct shard_fault *fault)
+                     struct fault *fault)
 {
     const char *end = strchr(text, '}');
     const int n = end && end - text < 200 ? (int)(end - text) + 1 : 200;
-    return shard_fault_set(fault, CODE_DATA, "%s: %s in the header at byte %d: %.*s", shard->path,
-                           what, NPY_MAGIC_BYTES, n, text);
+    return fault_set(fault, CODE_DATA, "%s: %s in the header at byte %d: %.*s", shard->path, what,
+                     NPY_MAGIC_BYTES, n, text);
 }
 
 /* What follows 'key': in the header's dictionary; NULL: it is not there. */
@@ -172,7 +168,7 @@ static const char *npy_value(const char *text, const char *key)
 }
 
 static int npy_parse(const struct shard *shard, const char *text, enum id_type *type,
-                     uint64_t *n_tokens, struct shard_fault *fault)
+                     uint64_t *n_tokens, struct fault *fault)
 {
     static const char *const types[] = {"|u1", "|i1", "<u2", "<i2", "<u4", "<i4", "<u8", "<i8"};
     const char *descr = npy_value(text, "'descr'"), *order = npy_value(text, "'fortran_order'");
@@ -201,8 +197,7 @@ static int npy_parse(const struct shard *shard, const char *text, enum id_type *
 }
 
 /* A real NumPy file of integers; the rows of several axes are read one after the other. */
-static int npy_try_open(struct shard *shard, const struct data_source *as,
-                        struct shard_fault *fault)
+static int npy_try_open(struct shard *shard, const struct data_source *as, struct fault *fault)
 {
     unsigned char begin[NPY_MAGIC_BYTES + 4] = {0};
     char text[NPY_MAX_HEADER + 1] = {0};
@@ -211,20 +206,19 @@ static int npy_try_open(struct shard *shard, const struct data_source *as,
 
     if (shard_try_read(shard, false, begin, sizeof begin, 0, fault) != 0) return -1;
     if (memcmp(begin, "\x93NUMPY", 6) != 0)
-        return shard_fault_set(fault, CODE_DATA,
-                               "%s: no NumPy file: bytes 0 .. 5 are not \\x93NUMPY; headerless ids "
-                               "are format u16 or u32",
-                               shard->path);
+        return fault_set(fault, CODE_DATA,
+                         "%s: no NumPy file: bytes 0 .. 5 are not \\x93NUMPY; headerless ids "
+                         "are format u16 or u32",
+                         shard->path);
     if (begin[6] < 1 || begin[6] > 3)
-        return shard_fault_set(fault, CODE_DATA, "%s: version at byte 6 is %d, expected 1, 2 or 3",
-                               shard->path, begin[6]);
+        return fault_set(fault, CODE_DATA, "%s: version at byte 6 is %d, expected 1, 2 or 3",
+                         shard->path, begin[6]);
     const size_t length_bytes = begin[6] == 1 ? 2 : 4;
     uint32_t n = begin[8] | (uint32_t)begin[9] << 8;
     if (length_bytes == 4) n |= (uint32_t)begin[10] << 16 | (uint32_t)begin[11] << 24;
     if (n > NPY_MAX_HEADER)
-        return shard_fault_set(fault, CODE_DATA,
-                               "%s: header length at byte 8 is %u, expected at most %d",
-                               shard->path, n, NPY_MAX_HEADER);
+        return fault_set(fault, CODE_DATA, "%s: header length at byte 8 is %u, expected at most %d",
+                         shard->path, n, NPY_MAX_HEADER);
     if (shard_try_read(shard, false, text, n, NPY_MAGIC_BYTES + length_bytes, fault) != 0 ||
         npy_parse(shard, text, &type, &n_tokens, fault) != 0)
         return -1;

@@ -12,12 +12,12 @@
  * no file has told yet. */
 struct shard_format {
     const char *name;
-    int (*try_open)(struct shard *shard, const struct data_source *as, struct shard_fault *fault);
-    int (*try_check_index)(const struct shard *shard, struct shard_fault *fault); /* NULL: none */
+    int (*try_open)(struct shard *shard, const struct data_source *as, struct fault *fault);
+    int (*try_check_index)(const struct shard *shard, struct fault *fault); /* NULL: none */
     int (*try_document_ends)(const struct shard *shard, int64_t first, int64_t n, uint64_t *end,
-                             struct shard_fault *fault); /* NULL: none are listed */
+                             struct fault *fault); /* NULL: none are listed */
     int (*try_frame)(const struct shard *shard, int64_t frame, struct shard_decoder *dec, void *ids,
-                     struct shard_fault *fault);
+                     struct fault *fault);
 };
 extern const struct shard_format shard_native, shard_megatron, shard_datatrove, shard_llmc,
     shard_npy, shard_u16, shard_u32;
@@ -29,9 +29,9 @@ int id_type_bytes(int type);
 /* Sets what follows from where the ids begin, their type and their number; then file_bytes must be
  * where they end. try_frame of all flat formats. */
 int flat_try_init(struct shard *shard, uint64_t ids_at, enum id_type type, uint64_t n_tokens,
-                  struct shard_fault *fault);
+                  struct fault *fault);
 int flat_try_frame(const struct shard *shard, int64_t frame, struct shard_decoder *dec, void *ids,
-                   struct shard_fault *fault);
+                   struct fault *fault);
 /* Takes the stated ids that begin and end documents, or else those given. */
 void flat_set_documents(struct shard *shard, const struct data_source *as, int bos_id, int eod_id);
 
@@ -40,18 +40,18 @@ uint32_t shard_largest_id(const void *ids, uint32_t id_bytes, int64_t n);
 
 /* Reads bytes at offset of the shard's file, or of the one beside it (index). */
 int shard_try_read(const struct shard *shard, bool index, void *to, size_t bytes, uint64_t offset,
-                   struct shard_fault *fault);
+                   struct fault *fault);
 /* Opens the file beside it that has another suffix instead of the last cut characters of its path:
  * sets index_fd, index_path and *bytes. 1: there is no such file. */
 int shard_try_open_beside(struct shard *shard, size_t cut, const char *suffix, uint64_t *bytes,
-                          struct shard_fault *fault);
+                          struct fault *fault);
 /* Hash of the size and of the first, middle and last 4 KiB of a file. */
 int shard_try_sample_hash(const struct shard *shard, bool index, uint64_t bytes, uint64_t *hash,
-                          struct shard_fault *fault);
+                          struct fault *fault);
 
 /* One line per field that must have a certain value. */
 int shard_try_expect(const char *path, const char *field, uint64_t offset, uint64_t found,
-                     uint64_t expected, struct shard_fault *fault);
+                     uint64_t expected, struct fault *fault);
 
 #define SHARD_MAGIC "DSV3TOK"
 #define SHARD_HEADER_MAGIC 0x184D2A50u   /* skippable frame: header */

@@ -35,7 +35,7 @@ static uint64_t document_at(const struct shard *shard)
 
 /* Codes of the file; floats are no ids. */
 static int id_type_of(const struct shard *shard, uint8_t code, enum id_type *type,
-                      struct shard_fault *fault)
+                      struct fault *fault)
 {
     static const enum id_type types[] = {
         [1] = ID_U8, [2] = ID_I8, [3] = ID_I16, [4] = ID_I32, [5] = ID_I64, [8] = ID_U16};
@@ -43,46 +43,44 @@ static int id_type_of(const struct shard *shard, uint8_t code, enum id_type *typ
         *type = types[code];
         return 0;
     }
-    return shard_fault_set(fault, CODE_DATA,
-                           "%s: type of the ids at byte 17 is %d%s, expected 1 .. 5 or 8, integers",
-                           shard->index_path, code, code == 6 || code == 7 ? " (floats)" : "");
+    return fault_set(fault, CODE_DATA,
+                     "%s: type of the ids at byte 17 is %d%s, expected 1 .. 5 or 8, integers",
+                     shard->index_path, code, code == 6 || code == 7 ? " (floats)" : "");
 }
 
 static int check_header(struct shard *shard, const struct idx_header *h, uint64_t bytes,
-                        struct shard_fault *fault)
+                        struct fault *fault)
 {
     const char *path = shard->index_path;
     const uint64_t S = h->n_sequences, D = h->n_marks, most = UINT64_C(1) << 48;
 
     if (memcmp(h->magic, magic, sizeof magic) != 0)
-        return shard_fault_set(fault, CODE_DATA,
-                               "%s: bytes 0 .. 8 are \"%.9s\", expected \"MMIDIDX\" and two zeros",
-                               path, h->magic);
+        return fault_set(fault, CODE_DATA,
+                         "%s: bytes 0 .. 8 are \"%.9s\", expected \"MMIDIDX\" and two zeros", path,
+                         h->magic);
     if (shard_try_expect(path, "version", 9, h->version, 1, fault) != 0) return -1;
     if (S < 1 || D < 2 || S > most || D > most)
-        return shard_fault_set(
-            fault, CODE_DATA,
-            "%s: %lu sequences (byte 18), %lu document marks (byte 26), expected "
-            "at least 1 and 2",
-            path, (unsigned long)S, (unsigned long)D);
+        return fault_set(fault, CODE_DATA,
+                         "%s: %lu sequences (byte 18), %lu document marks (byte 26), expected "
+                         "at least 1 and 2",
+                         path, (unsigned long)S, (unsigned long)D);
     shard->flat.n_sequences = S;
     const uint64_t expected = document_at(shard) + 8 * D;
     if (bytes == expected + S)
-        return shard_fault_set(fault, CODE_DATA,
-                               "%s: %lu bytes found, expected %lu: there is a mode for each "
-                               "sequence, as of a multimodal dataset, which is not supported",
-                               path, (unsigned long)bytes, (unsigned long)expected);
+        return fault_set(fault, CODE_DATA,
+                         "%s: %lu bytes found, expected %lu: there is a mode for each "
+                         "sequence, as of a multimodal dataset, which is not supported",
+                         path, (unsigned long)bytes, (unsigned long)expected);
     if (bytes == expected) return 0;
-    return shard_fault_set(fault, CODE_DATA,
-                           "%s: truncated or altered: %lu bytes found, expected %lu for %lu "
-                           "sequences and %lu document marks",
-                           path, (unsigned long)bytes, (unsigned long)expected, (unsigned long)S,
-                           (unsigned long)D);
+    return fault_set(fault, CODE_DATA,
+                     "%s: truncated or altered: %lu bytes found, expected %lu for %lu "
+                     "sequences and %lu document marks",
+                     path, (unsigned long)bytes, (unsigned long)expected, (unsigned long)S,
+                     (unsigned long)D);
 }
 
 /* The end of the last sequence is the end of the ids; the first and the last mark are 0 and S. */
-static int check_ends(struct shard *shard, uint64_t n_marks, enum id_type type,
-                      struct shard_fault *fault)
+static int check_ends(struct shard *shard, uint64_t n_marks, enum id_type type, struct fault *fault)
 {
     const uint64_t S = shard->flat.n_sequences, width = (uint64_t)id_type_bytes(type);
     const uint64_t last_mark = document_at(shard) + 8 * (n_marks - 1);
@@ -99,17 +97,16 @@ static int check_ends(struct shard *shard, uint64_t n_marks, enum id_type type,
         shard_try_read(shard, true, &byte, 8, byte_at(shard) + 8 * (S - 1), fault) != 0)
         return -1;
     if (tokens <= 0 || byte < 0 || (uint64_t)byte % width != 0)
-        return shard_fault_set(
-            fault, CODE_DATA,
-            "%s: the last sequence has %d tokens (byte %lu) from byte %ld of the "
-            ".bin on (byte %lu), expected some, from a multiple of %lu on",
-            shard->index_path, tokens, (unsigned long)(HEADER_BYTES + 4 * (S - 1)), (long)byte,
-            (unsigned long)(byte_at(shard) + 8 * (S - 1)), (unsigned long)width);
+        return fault_set(fault, CODE_DATA,
+                         "%s: the last sequence has %d tokens (byte %lu) from byte %ld of the "
+                         ".bin on (byte %lu), expected some, from a multiple of %lu on",
+                         shard->index_path, tokens, (unsigned long)(HEADER_BYTES + 4 * (S - 1)),
+                         (long)byte, (unsigned long)(byte_at(shard) + 8 * (S - 1)),
+                         (unsigned long)width);
     return flat_try_init(shard, 0, type, (uint64_t)byte / width + (uint64_t)tokens, fault);
 }
 
-static int megatron_try_open(struct shard *shard, const struct data_source *as,
-                             struct shard_fault *fault)
+static int megatron_try_open(struct shard *shard, const struct data_source *as, struct fault *fault)
 {
     struct idx_header h;
     enum id_type type = ID_U16;
@@ -120,8 +117,8 @@ static int megatron_try_open(struct shard *shard, const struct data_source *as,
     (void)as; /* documents are listed */
     if (shard_try_open_beside(shard, cut, ".idx", &bytes, fault) != 0) return -1;
     if (bytes < HEADER_BYTES)
-        return shard_fault_set(fault, CODE_DATA, "%s: %lu bytes found, expected at least %d",
-                               shard->index_path, (unsigned long)bytes, HEADER_BYTES);
+        return fault_set(fault, CODE_DATA, "%s: %lu bytes found, expected at least %d",
+                         shard->index_path, (unsigned long)bytes, HEADER_BYTES);
     if (shard_try_read(shard, true, &h, sizeof h, 0, fault) != 0 ||
         check_header(shard, &h, bytes, fault) != 0 ||
         id_type_of(shard, h.type, &type, fault) != 0 ||
@@ -132,7 +129,7 @@ static int megatron_try_open(struct shard *shard, const struct data_source *as,
 }
 
 /* Lengths above 0, and each sequence where the one before ends. */
-static int check_sequences(const struct shard *shard, struct shard_fault *fault)
+static int check_sequences(const struct shard *shard, struct fault *fault)
 {
     const uint64_t S = shard->flat.n_sequences;
     const int64_t width = id_type_bytes(shard->flat.id_type);
@@ -147,10 +144,10 @@ static int check_sequences(const struct shard *shard, struct shard_fault *fault)
             return -1;
         for (uint64_t i = 0; i < n; i++) {
             if (tokens[i] <= 0)
-                return shard_fault_set(fault, CODE_DATA,
-                                       "%s: sequence %lu at byte %lu has %d tokens, expected some",
-                                       shard->index_path, (unsigned long)(first + i),
-                                       (unsigned long)(at + 4 * i), tokens[i]);
+                return fault_set(fault, CODE_DATA,
+                                 "%s: sequence %lu at byte %lu has %d tokens, expected some",
+                                 shard->index_path, (unsigned long)(first + i),
+                                 (unsigned long)(at + 4 * i), tokens[i]);
             if (shard_try_expect(shard->index_path, "place of a sequence", bytes_at + 8 * i,
                                  (uint64_t)byte[i], (uint64_t)expected, fault) != 0)
                 return -1;
@@ -161,7 +158,7 @@ static int check_sequences(const struct shard *shard, struct shard_fault *fault)
                             shard->info.file_bytes, fault);
 }
 
-static int check_marks(const struct shard *shard, struct shard_fault *fault)
+static int check_marks(const struct shard *shard, struct fault *fault)
 {
     const uint64_t D = (uint64_t)shard->info.n_documents + 1;
     int64_t mark[CHUNK], before = 0;
@@ -172,26 +169,26 @@ static int check_marks(const struct shard *shard, struct shard_fault *fault)
         if (shard_try_read(shard, true, mark, 8 * n, at, fault) != 0) return -1;
         for (uint64_t i = 0; i < n; i++) {
             if (mark[i] < before || (uint64_t)mark[i] > shard->flat.n_sequences)
-                return shard_fault_set(fault, CODE_DATA,
-                                       "%s: document mark %lu at byte %lu is %ld, expected %ld .. "
-                                       "%lu",
-                                       shard->index_path, (unsigned long)(first + i),
-                                       (unsigned long)(at + 8 * i), (long)mark[i], (long)before,
-                                       (unsigned long)shard->flat.n_sequences);
+                return fault_set(fault, CODE_DATA,
+                                 "%s: document mark %lu at byte %lu is %ld, expected %ld .. "
+                                 "%lu",
+                                 shard->index_path, (unsigned long)(first + i),
+                                 (unsigned long)(at + 8 * i), (long)mark[i], (long)before,
+                                 (unsigned long)shard->flat.n_sequences);
             before = mark[i];
         }
     }
     return 0;
 }
 
-static int megatron_try_check_index(const struct shard *shard, struct shard_fault *fault)
+static int megatron_try_check_index(const struct shard *shard, struct fault *fault)
 {
     return check_sequences(shard, fault) != 0 || check_marks(shard, fault) != 0 ? -1 : 0;
 }
 
 /* A document ends where the sequence after it begins. */
 static int megatron_try_document_ends(const struct shard *shard, int64_t first, int64_t n,
-                                      uint64_t *end, struct shard_fault *fault)
+                                      uint64_t *end, struct fault *fault)
 {
     const uint64_t S = shard->flat.n_sequences, at = document_at(shard) + 8 * (uint64_t)(first + 1);
     const int64_t width = id_type_bytes(shard->flat.id_type);
@@ -206,12 +203,12 @@ static int megatron_try_document_ends(const struct shard *shard, int64_t first, 
         const uint64_t place = byte_at(shard) + 8 * end[i];
         if (end[i] > S || shard_try_read(shard, true, &byte, 8, place, fault) != 0 || byte < 0 ||
             byte / width > shard->info.n_tokens)
-            return shard_fault_set(
-                fault, CODE_DATA,
-                "%s: document mark %ld at byte %lu is sequence %lu, which is not "
-                "one of %lu within the .bin",
-                shard->index_path, (long)(first + 1 + i), (unsigned long)(at + 8 * (uint64_t)i),
-                (unsigned long)end[i], (unsigned long)S);
+            return fault_set(fault, CODE_DATA,
+                             "%s: document mark %ld at byte %lu is sequence %lu, which is not "
+                             "one of %lu within the .bin",
+                             shard->index_path, (long)(first + 1 + i),
+                             (unsigned long)(at + 8 * (uint64_t)i), (unsigned long)end[i],
+                             (unsigned long)S);
         end[i] = (uint64_t)(byte / width);
     }
     return 0;

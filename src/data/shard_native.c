@@ -13,12 +13,12 @@ enum { CHUNK = 2048 }; /* u64s read at once; the buffers lie on the stack */
                          shard->header.field, value, fault) != 0)                                  \
     return -1
 
-static int check_header(const struct shard *shard, struct shard_fault *fault)
+static int check_header(const struct shard *shard, struct fault *fault)
 {
     const struct shard_header *h = &shard->header;
 
     if (h->skip_magic != SHARD_HEADER_MAGIC || memcmp(h->magic, SHARD_MAGIC, sizeof h->magic) != 0)
-        return shard_fault_set(
+        return fault_set(
             fault, CODE_DATA,
             "%s: not a token shard: bytes 0 .. 3 are 0x%08x and bytes 8 .. 15 \"%.8s\", expected "
             "0x%08x and \"%s\"; dsv3-tokenize makes shards",
@@ -29,26 +29,25 @@ static int check_header(const struct shard *shard, struct shard_fault *fault)
     EXPECT_FIELD(id_bytes, h->id_bytes == 4 ? 4 : 2);
     EXPECT_FIELD(frame_tokens, SHARD_FRAME_TOKENS);
     if (h->n_tokens == 0)
-        return shard_fault_set(fault, CODE_DATA, "%s: the shard is empty: 0 tokens, expected some",
-                               shard->path);
+        return fault_set(fault, CODE_DATA, "%s: the shard is empty: 0 tokens, expected some",
+                         shard->path);
     if (h->n_documents > h->n_tokens || h->n_tokens > SHARD_MAX_TOKENS)
-        return shard_fault_set(
-            fault, CODE_DATA,
-            "%s: %lu tokens in %lu documents, expected at most %lu tokens and no "
-            "more documents than tokens",
-            shard->path, (unsigned long)h->n_tokens, (unsigned long)h->n_documents,
-            (unsigned long)SHARD_MAX_TOKENS);
+        return fault_set(fault, CODE_DATA,
+                         "%s: %lu tokens in %lu documents, expected at most %lu tokens and no "
+                         "more documents than tokens",
+                         shard->path, (unsigned long)h->n_tokens, (unsigned long)h->n_documents,
+                         (unsigned long)SHARD_MAX_TOKENS);
     EXPECT_FIELD(n_frames, (h->n_tokens + SHARD_FRAME_TOKENS - 1) / SHARD_FRAME_TOKENS);
     if (h->max_id >= h->vocab_size)
-        return shard_fault_set(fault, CODE_DATA,
-                               "%s: largest id %u at byte %zu is outside its vocabulary of %lu",
-                               shard->path, h->max_id, offsetof(struct shard_header, max_id),
-                               (unsigned long)h->vocab_size);
+        return fault_set(fault, CODE_DATA,
+                         "%s: largest id %u at byte %zu is outside its vocabulary of %lu",
+                         shard->path, h->max_id, offsetof(struct shard_header, max_id),
+                         (unsigned long)h->vocab_size);
     return 0;
 }
 
 /* Index and seek table must lie one behind the other up to the end of the file. */
-static int check_places(const struct shard *shard, struct shard_fault *fault)
+static int check_places(const struct shard *shard, struct fault *fault)
 {
     const struct shard_header *h = &shard->header;
     const uint64_t n_entries = (uint64_t)h->n_frames + 2;
@@ -59,8 +58,8 @@ static int check_places(const struct shard *shard, struct shard_fault *fault)
     uint8_t footer[SHARD_SEEK_FOOTER_BYTES];
 
     if (h->index_offset >= h->file_bytes)
-        return shard_fault_set(fault, CODE_DATA, "%s: index at byte %lu of %lu", shard->path,
-                               (unsigned long)h->index_offset, (unsigned long)h->file_bytes);
+        return fault_set(fault, CODE_DATA, "%s: index at byte %lu of %lu", shard->path,
+                         (unsigned long)h->index_offset, (unsigned long)h->file_bytes);
     EXPECT_FIELD(file_bytes, seek_at + SHARD_SKIP_BYTES + seek_bytes);
     if (shard_try_read(shard, false, skip, sizeof skip, h->index_offset, fault) != 0 ||
         shard_try_expect(shard->path, "index frame", h->index_offset, skip[0], SHARD_INDEX_MAGIC,
@@ -106,21 +105,20 @@ static void fill_info(struct shard *shard)
     shard->vocab = h->vocab_size;
 }
 
-static int native_try_open(struct shard *shard, const struct data_source *as,
-                           struct shard_fault *fault)
+static int native_try_open(struct shard *shard, const struct data_source *as, struct fault *fault)
 {
     const uint64_t bytes = shard->info.file_bytes;
 
     (void)as; /* the file tells all of it */
     if (bytes < SHARD_HEADER_BYTES)
-        return shard_fault_set(fault, CODE_DATA, "%s: %lu bytes found, a shard has at least %d",
-                               shard->path, (unsigned long)bytes, SHARD_HEADER_BYTES);
+        return fault_set(fault, CODE_DATA, "%s: %lu bytes found, a shard has at least %d",
+                         shard->path, (unsigned long)bytes, SHARD_HEADER_BYTES);
     if (shard_try_read(shard, false, &shard->header, sizeof shard->header, 0, fault) != 0 ||
         check_header(shard, fault) != 0)
         return -1;
     fill_info(shard);
     if (shard->header.file_bytes != bytes)
-        return shard_fault_set(
+        return fault_set(
             fault, CODE_DATA,
             "%s: truncated or altered: %lu bytes found, expected %lu (header, byte %zu)",
             shard->path, (unsigned long)bytes, (unsigned long)shard->header.file_bytes,
@@ -130,7 +128,7 @@ static int native_try_open(struct shard *shard, const struct data_source *as,
 
 /* One piece of the frame offsets and of the sizes that the seek table gives for them. */
 static int check_frames(const struct shard *shard, int64_t first, int n, XXH64_state_t *hash,
-                        struct shard_fault *fault)
+                        struct fault *fault)
 {
     const struct shard_header *h = &shard->header;
     const uint64_t index_at = h->index_offset + SHARD_SKIP_BYTES;
@@ -159,7 +157,7 @@ static int check_frames(const struct shard *shard, int64_t first, int n, XXH64_s
 
 /* The seek table's entry of a frame without ids. */
 static int check_skippable(const struct shard *shard, uint64_t i, uint64_t bytes,
-                           struct shard_fault *fault)
+                           struct fault *fault)
 {
     const struct shard_header *h = &shard->header;
     const uint64_t place = h->index_offset + SHARD_SKIP_BYTES + shard_index_bytes(h) +
@@ -173,7 +171,7 @@ static int check_skippable(const struct shard *shard, uint64_t i, uint64_t bytes
                             fault);
 }
 
-static int check_offsets(const struct shard *shard, XXH64_state_t *hash, struct shard_fault *fault)
+static int check_offsets(const struct shard *shard, XXH64_state_t *hash, struct fault *fault)
 {
     const struct shard_header *h = &shard->header;
     const uint64_t index_at = h->index_offset + SHARD_SKIP_BYTES;
@@ -196,7 +194,7 @@ static int check_offsets(const struct shard *shard, XXH64_state_t *hash, struct 
 }
 
 static int native_try_document_ends(const struct shard *shard, int64_t first, int64_t n,
-                                    uint64_t *end, struct shard_fault *fault)
+                                    uint64_t *end, struct fault *fault)
 {
     const struct shard_header *h = &shard->header;
     const uint64_t at = h->index_offset + SHARD_SKIP_BYTES +
@@ -206,7 +204,7 @@ static int native_try_document_ends(const struct shard *shard, int64_t first, in
     if (shard_try_read(shard, false, end, (size_t)n * sizeof *end, at, fault) != 0) return -1;
     for (int64_t i = 0; i < n; i++) {
         if (end[i] <= before || end[i] > h->n_tokens)
-            return shard_fault_set(
+            return fault_set(
                 fault, CODE_DATA,
                 "%s: document end %ld at byte %lu is token %lu, expected more than %lu and at "
                 "most %lu",
@@ -217,8 +215,7 @@ static int native_try_document_ends(const struct shard *shard, int64_t first, in
     return 0;
 }
 
-static int check_documents(const struct shard *shard, XXH64_state_t *hash,
-                           struct shard_fault *fault)
+static int check_documents(const struct shard *shard, XXH64_state_t *hash, struct fault *fault)
 {
     const struct shard_header *h = &shard->header;
     const int64_t n_documents = (int64_t)h->n_documents;
@@ -237,7 +234,7 @@ static int check_documents(const struct shard *shard, XXH64_state_t *hash,
                             XXH64_digest(hash), h->document_hash, fault);
 }
 
-static int native_try_check_index(const struct shard *shard, struct shard_fault *fault)
+static int native_try_check_index(const struct shard *shard, struct fault *fault)
 {
     XXH64_state_t *hash = XXH64_createState();
     CHECK(hash, "no memory for a hash");
@@ -279,7 +276,7 @@ static bool has_id(const void *ids, uint32_t id_bytes, int64_t n, uint32_t id)
 /* Padding would be trained on and steer the router. A tokenizer whose padding is its
  * end-of-document or begin id has text there. */
 static int check_padding(const struct shard *shard, int64_t frame, uint64_t offset, const void *ids,
-                         struct shard_fault *fault)
+                         struct fault *fault)
 {
     const struct shard_header *h = &shard->header;
     const int64_t n = shard_frame_tokens(shard, frame);
@@ -289,15 +286,15 @@ static int check_padding(const struct shard *shard, int64_t frame, uint64_t offs
     if (h->pad_id < 0 || h->pad_id == h->eod_id || h->pad_id == h->bos_id) return 0;
     if (!has_id(ids, h->id_bytes, n, pad)) return 0;
     while (shard_id(ids, h->id_bytes, i) != pad) i++;
-    return shard_fault_set(fault, CODE_DATA,
-                           "%s: token %ld (in frame %ld at byte %lu) is %u, the tokenizer's "
-                           "padding id, expected no padding: samples are cut from one stream",
-                           shard->path, (long)(frame * SHARD_FRAME_TOKENS + i), (long)frame,
-                           (unsigned long)offset, pad);
+    return fault_set(fault, CODE_DATA,
+                     "%s: token %ld (in frame %ld at byte %lu) is %u, the tokenizer's "
+                     "padding id, expected no padding: samples are cut from one stream",
+                     shard->path, (long)(frame * SHARD_FRAME_TOKENS + i), (long)frame,
+                     (unsigned long)offset, pad);
 }
 
 static int check_ids(const struct shard *shard, int64_t frame, uint64_t offset, const void *ids,
-                     struct shard_fault *fault)
+                     struct fault *fault)
 {
     const struct shard_header *h = &shard->header;
     const int64_t n = shard_frame_tokens(shard, frame);
@@ -306,7 +303,7 @@ static int check_ids(const struct shard *shard, int64_t frame, uint64_t offset, 
     if (shard_largest_id(ids, h->id_bytes, n) <= h->max_id)
         return check_padding(shard, frame, offset, ids, fault);
     while (shard_id(ids, h->id_bytes, i) <= h->max_id) i++;
-    return shard_fault_set(
+    return fault_set(
         fault, CODE_DATA,
         "%s: token %ld (in frame %ld at byte %lu) is id %u, vocabulary %lu, largest id by the "
         "header %u",
@@ -316,7 +313,7 @@ static int check_ids(const struct shard *shard, int64_t frame, uint64_t offset, 
 
 /* Where the frame lies by the index, and its packed bytes. */
 static int read_frame(const struct shard *shard, int64_t frame, void *packed, uint64_t offset[2],
-                      struct shard_fault *fault)
+                      struct fault *fault)
 {
     const struct shard_header *h = &shard->header;
     const uint64_t place = h->index_offset + SHARD_SKIP_BYTES + sizeof(uint64_t) * (uint64_t)frame;
@@ -328,7 +325,7 @@ static int read_frame(const struct shard *shard, int64_t frame, void *packed, ui
     if (offset[0] >= SHARD_HEADER_BYTES && offset[0] < offset[1] && offset[1] <= h->index_offset &&
         offset[1] - offset[0] <= most)
         return shard_try_read(shard, false, packed, offset[1] - offset[0], offset[0], fault);
-    return shard_fault_set(
+    return fault_set(
         fault, CODE_DATA,
         "%s: the index at byte %lu puts frame %ld at bytes %lu .. %lu, expected them within "
         "%d .. %lu and at most %zu bytes",
@@ -337,7 +334,7 @@ static int read_frame(const struct shard *shard, int64_t frame, void *packed, ui
 }
 
 static int native_try_frame(const struct shard *shard, int64_t frame, struct shard_decoder *dec,
-                            void *ids, struct shard_fault *fault)
+                            void *ids, struct fault *fault)
 {
     const size_t want = (size_t)shard_frame_tokens(shard, frame) * shard->header.id_bytes;
     uint64_t offset[2];
@@ -346,15 +343,15 @@ static int native_try_frame(const struct shard *shard, int64_t frame, struct sha
     const uint64_t bytes = offset[1] - offset[0];
     const size_t got = ZSTD_decompressDCtx(dec->zstd, ids, want, dec->packed, bytes);
     if (ZSTD_isError(got))
-        return shard_fault_set(fault, CODE_DATA,
-                               "%s: frame %ld at byte %lu (%lu bytes) is altered: %s, expected %zu "
-                               "bytes of ids",
-                               shard->path, (long)frame, (unsigned long)offset[0],
-                               (unsigned long)bytes, ZSTD_getErrorName(got), want);
+        return fault_set(fault, CODE_DATA,
+                         "%s: frame %ld at byte %lu (%lu bytes) is altered: %s, expected %zu "
+                         "bytes of ids",
+                         shard->path, (long)frame, (unsigned long)offset[0], (unsigned long)bytes,
+                         ZSTD_getErrorName(got), want);
     if (got != want)
-        return shard_fault_set(fault, CODE_DATA,
-                               "%s: frame %ld at byte %lu has %zu bytes of ids, expected %zu",
-                               shard->path, (long)frame, (unsigned long)offset[0], got, want);
+        return fault_set(fault, CODE_DATA,
+                         "%s: frame %ld at byte %lu has %zu bytes of ids, expected %zu",
+                         shard->path, (long)frame, (unsigned long)offset[0], got, want);
     return check_ids(shard, frame, offset[0], ids, fault);
 }
 

@@ -23,8 +23,7 @@ struct tokenizer *tokenizer_init_bytes(void);
  * max_vocab > 0: the tokenizer that is left when every token, merge and added token with an id of
  * max_vocab or more is struck out; what remains keeps its id. All 256 bytes must remain.
  */
-struct tokenizer *tokenizer_try_load(const char *path, int64_t max_vocab,
-                                     struct shard_fault *fault);
+struct tokenizer *tokenizer_try_load(const char *path, int64_t max_vocab, struct fault *fault);
 void tokenizer_free(struct tokenizer *tok);
 
 /* The largest id + 1. */

@@ -26,7 +26,7 @@ struct load {
     int byte_of[N_ALPHABET]; /* byte that a character of the vocabulary stands for, -1: none */
     bool has_byte_level;
     XXH64_state_t *hash;
-    struct shard_fault *fault;
+    struct fault *fault;
 };
 
 __attribute__((format(printf, 2, 3))) static int refuse(struct load *ld, const char *fmt, ...)
@@ -36,7 +36,7 @@ __attribute__((format(printf, 2, 3))) static int refuse(struct load *ld, const c
     va_start(args, fmt);
     vsnprintf(why, sizeof why, fmt, args);
     va_end(args);
-    return shard_fault_set(ld->fault, CODE_DATA, "%s: %s", ld->path, why);
+    return fault_set(ld->fault, CODE_DATA, "%s: %s", ld->path, why);
 }
 
 /* A value in words, for messages. */
@@ -366,7 +366,7 @@ static int read_model(struct load *ld)
 static int add_step(struct load *ld, const char *pattern)
 {
     struct tokenizer *tok = ld->tok;
-    struct shard_fault fault;
+    struct fault fault;
 
     if (tok->n_steps == TOKENIZER_MAX_STEPS)
         return refuse(ld, "more than %d pre-tokenizers", TOKENIZER_MAX_STEPS);
@@ -489,7 +489,7 @@ static int build(struct load *ld)
         return -1;
     if (!ld->has_byte_level)
         return refuse(ld, "pre_tokenizer has no ByteLevel: expected byte-level BPE");
-    struct shard_fault fault;
+    struct fault fault;
     if (alphabet_try_finish(&tok->alphabet, &fault) != 0) return refuse(ld, "%s", fault.why);
     for (int i = 0; i < tok->n_steps; i++) pattern_finish(&tok->step[i]);
     hash_tokens(ld);
@@ -505,8 +505,8 @@ static char *read_file(struct load *ld, int64_t *bytes)
     char *text = NULL;
 
     if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-        shard_fault_set(ld->fault, CODE_NO_INPUT, "%s: %s", ld->path,
-                        fd < 0 ? strerror(errno) : "not a regular file");
+        fault_set(ld->fault, CODE_NO_INPUT, "%s: %s", ld->path,
+                  fd < 0 ? strerror(errno) : "not a regular file");
         if (fd >= 0) close(fd);
         return NULL;
     }
@@ -520,13 +520,13 @@ static char *read_file(struct load *ld, int64_t *bytes)
     }
     close(fd);
     if (*bytes == st.st_size) return text;
-    shard_fault_set(ld->fault, CODE_NO_INPUT, "%s: reading byte %ld of %ld failed", ld->path,
-                    (long)*bytes, (long)st.st_size);
+    fault_set(ld->fault, CODE_NO_INPUT, "%s: reading byte %ld of %ld failed", ld->path,
+              (long)*bytes, (long)st.st_size);
     free(text);
     return NULL;
 }
 
-struct tokenizer *tokenizer_try_load(const char *path, int64_t max_vocab, struct shard_fault *fault)
+struct tokenizer *tokenizer_try_load(const char *path, int64_t max_vocab, struct fault *fault)
 {
     struct load ld = {.path = path, .limit = max_vocab > 0 ? max_vocab : MAX_IDS, .fault = fault};
     json_error_t error;

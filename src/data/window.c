@@ -58,7 +58,7 @@ void window_free(struct window *win)
 }
 
 /* The decoded frame, from the cache or in place of the one not used for longest; NULL and fault. */
-static const void *fetch(struct window *win, int shard, int64_t frame, struct shard_fault *fault)
+static const void *fetch(struct window *win, int shard, int64_t frame, struct fault *fault)
 {
     int oldest = 0;
 
@@ -90,7 +90,7 @@ static void widen(int32_t *token, const void *ids, uint32_t id_bytes, int64_t fr
 
 /* Tokens from .. from + n - 1 of a shard. */
 static int read_tokens(struct window *win, int shard, int64_t from, int64_t n, int32_t *token,
-                       struct shard_fault *fault)
+                       struct fault *fault)
 {
     while (n > 0) {
         const int64_t frame = from / SHARD_FRAME_TOKENS, skip = from % SHARD_FRAME_TOKENS;
@@ -109,7 +109,7 @@ static int read_tokens(struct window *win, int shard, int64_t from, int64_t n, i
  * from + n] of the shard. The token from of the shard is place at of the window, which has T + 1.
  * The ends are searched in the file: they may be more than memory holds. */
 static int mark_listed(struct window *win, int shard, int64_t from, int64_t n, int at,
-                       int32_t *doc_start, struct shard_fault *fault)
+                       int32_t *doc_start, struct fault *fault)
 {
     const struct shard *sh = &win->ds->shard[shard];
     const int64_t n_ends = sh->info.n_documents;
@@ -149,7 +149,7 @@ static void mark_by_id(const struct window *win, const struct shard_info *info,
 }
 
 int window_try_read(struct window *win, int64_t sample, int32_t *token, int32_t *doc_start,
-                    struct shard_fault *fault)
+                    struct fault *fault)
 {
     const struct dataset *ds = win->ds;
     const int n_all = ds->T + 1;

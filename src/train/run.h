@@ -35,9 +35,9 @@ struct run {
     struct reader *train_reader, *heldout_reader;
     struct metrics *metrics;
     struct progress progress;
-    int skipped_in_row;            /* steps, up to now */
-    double data_s;                 /* waiting for data in this step */
-    struct shard_fault data_fault; /* of this rank's reader; all zero: none */
+    int skipped_in_row;      /* steps, up to now */
+    double data_s;           /* waiting for data in this step */
+    struct fault data_fault; /* of this rank's reader; all zero: none */
 
     int max_micro;                /* micro-batches a rank has in one step, at most */
     int32_t *token, *doc_start;   /* [max_micro, B, T + 1] of this step */

@@ -164,7 +164,7 @@ static void open_data(struct run *run)
         run->heldout_data = dataset_open(&cfg->data.heldout, "heldout", T, V, skip_bad, &run->mesh);
         dataset_weigh_by_size(run->heldout_data);
     } else if (cfg->data.heldout_share > 0) {
-        struct shard_fault fault = {0};
+        struct fault fault = {0};
         run->heldout_data =
             dataset_try_cut(run->train_data, "heldout", cfg->data.heldout_share, &fault);
         agree(run->heldout_data, fault.code, "%s", fault.why);

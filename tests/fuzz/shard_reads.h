@@ -7,7 +7,7 @@
 enum { ENDS_AT_ONCE = 100, MODEL_VOCAB = 512 };
 
 /* Frames into memory of just their size; every document end. Stops at the first fault. */
-static inline int read_all(const struct shard *shard, struct shard_fault *fault)
+static inline int read_all(const struct shard *shard, struct fault *fault)
 {
     static struct shard_decoder decoder;
     int bad = shard_try_check_index(shard, fault);
@@ -35,7 +35,7 @@ static inline void read_shard(const char *path, enum data_format format)
 {
     const struct data_source as = {.format = format, .bos_id = -1, .eod_id = 7};
     struct shard shard = {0};
-    struct shard_fault fault = {0};
+    struct fault fault = {0};
     int bad = shard_try_open(&shard, path, &as, &fault);
     const bool is_open = !bad;
     if (is_open && shard.vocab > MODEL_VOCAB) shard.vocab = MODEL_VOCAB;

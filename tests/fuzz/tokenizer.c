@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     const char *path = fuzz_file("tokenizer.json", bytes, n);
     static const int64_t most[] = {0, 260};
     for (int i = 0; i < 2; i++) {
-        struct shard_fault fault = {0};
+        struct fault fault = {0};
         struct tokenizer *tok = tokenizer_try_load(path, most[i], &fault);
         EXPECT(tok || (strstr(fault.why, fuzz_dir) && !strchr(fault.why, '\n')), "said %s",
                fault.why);

@@ -144,7 +144,7 @@ int options_parse(struct options *o, int argc, char **argv)
 
 struct tokenizer *options_tokenizer(const struct options *o)
 {
-    struct shard_fault fault;
+    struct fault fault;
 
     if (!o->tokenizer) return tokenizer_init_bytes();
     struct tokenizer *tok = tokenizer_try_load(o->tokenizer, o->max_vocab, &fault);

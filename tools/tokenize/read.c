@@ -9,8 +9,8 @@
 /* Each frame in turn is given to see(arg, ids, n), which returns 0 to go on. */
 static int try_each_frame(const struct shard *shard,
                           int (*see)(void *arg, const struct shard *shard, const void *ids,
-                                     int64_t n, struct shard_fault *fault),
-                          void *arg, struct shard_fault *fault)
+                                     int64_t n, struct fault *fault),
+                          void *arg, struct fault *fault)
 {
     const struct shard_info *h = &shard->info;
     void *ids = malloc((size_t)SHARD_FRAME_TOKENS * h->id_bytes);
@@ -33,7 +33,7 @@ struct summary {
 };
 
 static int add_to_summary(void *arg, const struct shard *shard, const void *ids, int64_t n,
-                          struct shard_fault *fault)
+                          struct fault *fault)
 {
     struct summary *sum = arg;
     const uint32_t id_bytes = shard->info.id_bytes;
@@ -46,8 +46,7 @@ static int add_to_summary(void *arg, const struct shard *shard, const void *ids,
 }
 
 /* Every frame and its ids; in our own shards the hash of all and the largest id, too. */
-static int try_verify_frames(const struct shard *shard, struct summary *sum,
-                             struct shard_fault *fault)
+static int try_verify_frames(const struct shard *shard, struct summary *sum, struct fault *fault)
 {
     const struct shard_info *info = &shard->info;
 
@@ -56,11 +55,11 @@ static int try_verify_frames(const struct shard *shard, struct summary *sum,
     if (try_each_frame(shard, add_to_summary, sum, fault) != 0) return -1;
     const uint64_t found = XXH64_digest(sum->hash);
     if (info->max_id < 0 || (found == info->content_hash && sum->max == info->max_id)) return 0;
-    return shard_fault_set(fault, CODE_DATA,
-                           "%s: hash of all ids is 0x%016lx, expected 0x%016lx; largest id %u, "
-                           "expected %ld",
-                           shard->path, (unsigned long)found, (unsigned long)info->content_hash,
-                           sum->max, (long)info->max_id);
+    return fault_set(fault, CODE_DATA,
+                     "%s: hash of all ids is 0x%016lx, expected 0x%016lx; largest id %u, "
+                     "expected %ld",
+                     shard->path, (unsigned long)found, (unsigned long)info->content_hash, sum->max,
+                     (long)info->max_id);
 }
 
 static void print_info(const struct shard *shard, uint32_t max)
@@ -89,7 +88,7 @@ int verify_shards(const struct options *o)
 
     CHECK(sum.hash, "no memory for a hash");
     for (int i = 0; i < o->n_paths; i++) {
-        struct shard_fault fault;
+        struct fault fault;
         struct shard shard = {0};
         if (shard_try_open(&shard, o->path[i], &o->as, &fault) != 0 ||
             shard_try_check_index(&shard, &fault) != 0 ||
@@ -129,7 +128,7 @@ static void print(struct printer *to, const char *text, int64_t n)
 }
 
 static int print_ids(void *arg, const struct shard *shard, const void *ids, int64_t n,
-                     struct shard_fault *fault)
+                     struct fault *fault)
 {
     const struct shard_info *h = &shard->info;
     struct printer *to = arg;
@@ -139,8 +138,7 @@ static int print_ids(void *arg, const struct shard *shard, const void *ids, int6
         const uint32_t id = shard_id(ids, h->id_bytes, i);
         const char *text = tokenizer_text(to->tok, id, &bytes);
         if (!text)
-            return shard_fault_set(fault, CODE_DATA, "%s: the tokenizer has no id %u", shard->path,
-                                   id);
+            return fault_set(fault, CODE_DATA, "%s: the tokenizer has no id %u", shard->path, id);
         if (!to->separator || h->eod_id < 0 || id != (uint32_t)h->eod_id) {
             print(to, text, bytes);
             continue;
@@ -157,7 +155,7 @@ int decode_shards(const struct options *o)
     struct printer to = {options_tokenizer(o), o->separator, true};
 
     for (int i = 0; i < o->n_paths; i++) {
-        struct shard_fault fault = {0};
+        struct fault fault = {0};
         struct shard shard = {0};
         const struct shard_info *h = &shard.info;
         CHECK_CODE(fault.code, shard_try_open(&shard, o->path[i], &o->as, &fault) == 0, "%s",

@@ -173,7 +173,7 @@ static void refuse_to_replace(const char *path, bool numbered, bool force)
 
 static enum corpus_event next(struct job *job, const char **bytes, int64_t *n)
 {
-    struct shard_fault fault;
+    struct fault fault;
     const enum corpus_event event = corpus_next(job->corpus, bytes, n, &fault);
     if (event == CORPUS_FAULT) give_up(job, fault.code, fault.why);
     return event;
@@ -341,7 +341,7 @@ int write_shards(const struct options *o)
                       .train = {.path = o->out, .shard_tokens = o->shard_tokens},
                       .heldout = {.path = o->heldout}};
     const struct corpus_form form = {o->separator, o->json_key, o->heldout != NULL};
-    struct shard_fault fault;
+    struct fault fault;
 
     refuse_to_replace(o->out, o->shard_tokens > 0, o->force);
     if (o->heldout) refuse_to_replace(o->heldout, false, o->force);

@@ -1,0 +1,85 @@
+/*
+ * manifest.h - what a checkpoint holds, as manifest.json in its directory tells it: the state of
+ * the run, its files, its tensors with global shapes and where each lies, and the boxes in which
+ * ranks wrote them, each with a checksum. docs/checkpoint.md describes the files byte for byte.
+ *
+ * A tensor is a contiguous, row-major, little-endian range of one HDF5 file. Its name is that of
+ * the dataset: "model/" and the name that Hugging Face gives the weight (the selection biases are
+ * "model/...mlp.gate.e_score_correction_bias"), "exp_avg/..." and "exp_avg_sq/..." the moments of
+ * it. Weights are F32 masters; the experts of a layer are one tensor each, by global number.
+ *
+ * Functions named *_try_* return 0, or -1 with a fault whose text names the file, the place, found
+ * and expected. Nothing here is collective, and nothing needs MPI.
+ */
+#pragma once
+
+#include "base/dtype.h"
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { CKPT_NAME = 128, CKPT_FILE_NAME = 32, CKPT_TEXT = 64 };
+#define CKPT_MANIFEST "manifest.json"
+
+struct ckpt_tensor {
+    char name[CKPT_NAME];
+    enum dtype dtype; /* F32 or BF16 */
+    int n_dims;
+    int64_t dim[2]; /* global shape */
+    int64_t n;      /* elements */
+    int file;       /* index into manifest.file */
+    int64_t offset; /* bytes from the beginning of the file */
+    int first_box, n_boxes;
+};
+
+/* `count` elements of a tensor in runs: element j of the box is the tensor's element
+ *     base + (first + j) / run * stride + (first + j) % run,   0 <= first < run.
+ * A contiguous box is one run. The boxes of a tensor cover each of its elements once. */
+struct ckpt_box {
+    int tensor;
+    int64_t base, first, run, stride, count;
+    uint64_t hash; /* XXH3 of its elements' bytes in the order of j */
+};
+
+struct ckpt_file {
+    char name[CKPT_FILE_NAME];
+    int64_t bytes;
+    uint64_t hash; /* XXH3 of all bytes that belong to no tensor, in order */
+};
+
+/* Everything of the run that is no tensor and no setting. What is random is a function of the seed
+ * and of these. */
+struct ckpt_state {
+    int64_t step, tokens, samples, skipped; /* see struct progress */
+    int skipped_in_row;
+    double loss; /* of the step; NaN: none */
+    uint64_t param_hash;
+    uint64_t train_fingerprint, heldout_fingerprint, tokenizer_fingerprint; /* 0: none */
+    int ranks, dp, tp, ep;
+};
+
+struct manifest {
+    char version[CKPT_TEXT]; /* of the program that wrote it */
+    struct ckpt_state state;
+    char *config; /* every key and value, the YAML of `dsv3 check`; lies in config.yaml as well */
+    int n_files, n_tensors, n_boxes;
+    struct ckpt_file *file;
+    struct ckpt_tensor *tensor;
+    struct ckpt_box *box; /* those of a tensor side by side, in its order */
+};
+
+/* Reads and checks DIR/manifest.json: its own checksum, every range inside its file, every box
+ * inside its tensor, every element of every tensor in one box; and that the files are there, of
+ * the right sizes. Free with manifest_free, also after a fault. */
+int manifest_try_read(struct manifest *manifest, const char *dir, struct fault *fault);
+void manifest_free(struct manifest *manifest);
+
+/* The text of manifest.json, NUL-terminated, to be freed with free(), and back. where: the file,
+ * for messages. */
+char *manifest_to_text(const struct manifest *manifest);
+int manifest_try_parse(struct manifest *manifest, const char *text, const char *where,
+                       struct fault *fault);
+
+/* The tensor of that name, or NULL. */
+const struct ckpt_tensor *manifest_find(const struct manifest *manifest, const char *name);

@@ -1,0 +1,70 @@
+/*
+ * store.h - the directory of a run's checkpoints, ROOT/step-00001000, and what may be done with
+ * them: list, begin one, publish it, remove old ones, read and check tensors. A checkpoint is
+ * written as ROOT/step-00001000.tmp, its manifest last; then it is renamed, and ROOT/latest is
+ * made to point to it. A directory without .tmp and with a good manifest is whole.
+ *
+ * Errors as in manifest.h.
+ */
+#pragma once
+
+#include "ckpt/manifest.h"
+
+enum { CKPT_PATH = 4096 };
+
+/* Steps of the checkpoints in ROOT, newest first, in new memory (free with free()); what has
+ * another name is not seen. A ROOT that is not there has none. Returns how many. */
+int store_try_list(const char *root, int64_t **steps, struct fault *fault);
+
+/* ROOT/step-00001000, and the name under which it is being written. Returns path. */
+const char *store_path(char path[CKPT_PATH], const char *root, int64_t step);
+const char *store_tmp_path(char path[CKPT_PATH], const char *root, int64_t step);
+
+/* An empty directory for the checkpoint of that step: whatever lay under its temporary name is
+ * removed; ROOT is made when needed. */
+int store_try_begin(const char *root, int64_t step, struct fault *fault);
+
+/* All tensors lie in it and are synced: writes config.yaml and the manifest, syncs, renames, moves
+ * `latest`. A whole checkpoint of the same step that was there is replaced, and is lost only when
+ * the new one has its name. */
+int store_try_publish(const char *root, const struct manifest *manifest, struct fault *fault);
+
+/* Removes all but the newest keep_last checkpoints, those of steps that keep_every divides (0:
+ * none) and the one of step `never`; keep_last 0 keeps all. What is removed loses its manifest
+ * first. Left-over temporary directories of other steps go, too. */
+int store_try_prune(const char *root, int keep_last, int64_t keep_every, int64_t never,
+                    struct fault *fault);
+
+/* DIR and everything in it. */
+int store_try_remove(const char *dir, struct fault *fault);
+
+/* Open files of one checkpoint, for reading. */
+struct ckpt_reader {
+    const struct manifest *manifest;
+    const char *dir;
+    int *fd; /* [n_files], -1: not open yet */
+};
+void ckpt_reader_init(struct ckpt_reader *reader, const struct manifest *manifest, const char *dir);
+void ckpt_reader_free(struct ckpt_reader *reader);
+
+/* n elements of a tensor from element `first`, in the tensor's dtype, into `to`. */
+int ckpt_try_read(struct ckpt_reader *reader, const struct ckpt_tensor *tensor, int64_t first,
+                  int64_t n, void *to, struct fault *fault);
+
+/* The elements of a box, in its order; hash: of their bytes. `to` has room for them. box need not
+ * be one that was written. */
+int ckpt_try_read_box(struct ckpt_reader *reader, const struct ckpt_box *box, void *to,
+                      uint64_t *hash, struct fault *fault);
+
+/* Reads box i of the manifest and compares its checksum, in buffer-sized pieces; the fault names
+ * file, tensor and box. */
+int ckpt_try_verify_box(struct ckpt_reader *reader, int i, struct fault *fault);
+
+/* The same for the bytes of file i that belong to no tensor, and for config.yaml. */
+int ckpt_try_verify_file(struct ckpt_reader *reader, int i, struct fault *fault);
+int ckpt_try_verify_config(struct ckpt_reader *reader, struct fault *fault);
+
+/* Writing, for whoever has no writer thread: n elements of a tensor from element `first` into
+ * DIR/FILE, which is made when it is not there. */
+int ckpt_try_write(const char *dir, const struct ckpt_file *file, const struct ckpt_tensor *tensor,
+                   int64_t first, int64_t n, const void *from, struct fault *fault);
