@@ -14,7 +14,7 @@ GOALS  := $(or $(MAKECMDGOALS),all)
 
 WARN   := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes \
           $(if $(filter 1,$(WERROR)),-Werror)
-LIBS   := -lyaml -lzstd -ljansson -lxxhash -lm -lpthread
+LIBS    = -lyaml -lzstd -ljansson -lxxhash $(filter-out -I%,$(HDF5_FLAGS)) -lm -lpthread
 
 # What the machine has. Found once, kept in BUILD/probe; a missing library ends here with its name.
 ifneq ($(filter-out help clean demo,$(GOALS)),)
@@ -33,7 +33,7 @@ SANITIZE := $(if $(SAN),-fno-omit-frame-pointer -fno-sanitize-recover=all $(addp
 
 # errno and trapping are of no use in numeric loops; everything else stays strict IEEE.
 FLAGS  := -std=gnu17 $(MACHINE) -fno-math-errno -fno-trapping-math -fopenmp $(WARN) \
-          -Isrc -I. -I$(BUILD) $(CFLAGS) $(SANITIZE)
+          -Isrc -I. -I$(BUILD) $(filter -I%,$(HDF5_FLAGS)) $(CFLAGS) $(SANITIZE)
 FUZZFLAGS := -std=gnu17 $(WARN) -Isrc -I. -g -O1 -fsanitize=fuzzer-no-link,address,undefined \
           -fno-sanitize-recover=all
 VERSION := $(or $(shell GIT_OPTIONAL_LOCKS=0 git describe --always --dirty 2>/dev/null),unknown)
@@ -102,7 +102,7 @@ $(BUILD)/dsv3-%: $(BUILD)/tools/%.o \
 	$(if $(Q),@echo '  link  $@')
 	$(Q)$(CC) $(FLAGS) -o $@ $^ $(LIBS)
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(TESTLIB) $(BUILD)/libdsv3.a
-	$(Q)$(CC) $(FLAGS) -o $@ $^ $(HDF5_FLAGS) $(LIBS)
+	$(Q)$(CC) $(FLAGS) -o $@ $^ $(LIBS)
 $(BUILD)/bench/%: $(BUILD)/kernels/bench/%.o $(BUILD)/libdsv3.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(FLAGS) -o $@ $^ $(LIBS)
@@ -113,18 +113,10 @@ $(BUILD)/fuzz/obj/%.o: %.c Makefile
 $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/tests/fuzz/%.o $(FUZZED)
 	$(Q)OMPI_CC=clang $(CC) $(FUZZFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
-# Only the tests read HDF5: say so when it is missing, instead of a compiler error.
-$(BUILD)/tests/%.o: FLAGS += $(filter -I%,$(HDF5_FLAGS))
-ifneq ($(filter test lint programs $(BUILD)/tests/%,$(GOALS)),)
-ifeq ($(HDF5_FLAGS),)
-$(error missing HDF5, which the tests read. On Debian: apt-get install libhdf5-dev)
-endif
-endif
-
 # Objects know the flags they were built with, and those that print it the version.
 $(VERSIONED): FLAGS += -DDSV3_VERSION='"$(VERSION)"'
 $(VERSIONED): $(BUILD)/version
-$(BUILD)/flags: NOTE := $(CC) $(FLAGS) $(HDF5_FLAGS)
+$(BUILD)/flags: NOTE := $(CC) $(FLAGS) $(LIBS)
 $(BUILD)/version: NOTE := $(VERSION)
 $(BUILD)/flags $(BUILD)/version: FORCE
 	@mkdir -p $(@D)

@@ -76,7 +76,7 @@ need Jansson libjansson-dev jansson -ljansson '#include <jansson.h>' %s \
     '(json_decref(json_object()), JANSSON_VERSION)'
 need xxHash libxxhash-dev xxhash -lxxhash '#include <xxhash.h>' %u 'XXH_versionNumber()'
 
-# HDF5 is read by the tests only: recorded reference values. Debian keeps its serial build apart.
+# Debian keeps HDF5's serial build, the one that is needed, apart.
 hdf5=no
 for flags in "$(pkg-config --cflags --libs hdf5-serial 2>/dev/null || :)" \
     '-I/usr/include/hdf5/serial -lhdf5_serial' '-lhdf5'; do
@@ -89,10 +89,11 @@ for flags in "$(pkg-config --cflags --libs hdf5-serial 2>/dev/null || :)" \
     fi
 done
 if [ $hdf5 = yes ]; then
-    say found HDF5 "${version#HDF5 library version: } (tests only)"
+    say found HDF5 "${version#HDF5 library version: }"
     echo "HDF5_FLAGS := $flags" >>"$mk"
 else
-    say missing HDF5 "Debian package libhdf5-dev (tests only)"
+    say missing HDF5 "Debian package libhdf5-dev"
+    missing="$missing libhdf5-dev"
 fi
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || :)
 if [ -n "$nvcc" ]; then

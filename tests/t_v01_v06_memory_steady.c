@@ -1,7 +1,7 @@
 /* Token counts of every expert change at random in 2000 steps, memory does not: nothing is
  * allocated after the first steps, reserved and resident memory stay within 1 %, and at the end of
  * every step each role holds what it keeps for ever, activations, scratch and staging nothing. */
-// TEST ranks=1,2 timeout=100
+// TEST ranks=1,2 timeout=100 san=0 ASAN_OPTIONS=quarantine_size_mb=4
 #include "base/mem.h"
 #include "base/rng.h"
 #include "tests/run_rig.h"

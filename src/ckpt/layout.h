@@ -1,8 +1,8 @@
 /*
- * layout.h - HDF5 as a layout: which file holds which tensor where. The files are made once, in
- * memory, with contiguous datasets of global shape (allocated early, no fill, aligned), and only
- * the bytes around the tensors are kept: writing a checkpoint is writing these and the tensors at
- * their offsets with pwrite, from any process or thread, without HDF5 and its locks.
+ * layout.h - HDF5 as a layout: which file holds which tensor where. The files are made once,
+ * without contents, with contiguous datasets of global shape (allocated early, no fill, aligned),
+ * and only the bytes around the tensors are kept: writing a checkpoint is writing these and the
+ * tensors at their offsets with pwrite, from any process or thread, without HDF5 and its locks.
  */
 #pragma once
 
@@ -27,10 +27,11 @@ struct layout {
 };
 
 /* Gives every tensor its file and offset (n, name, dtype and shape are given), in order, a new file
- * beginning where one would grow beyond file_bytes, and makes the files' headers. Fatal when HDF5
- * fails. */
-void layout_make(struct layout *layout, struct ckpt_tensor *tensor, int n_tensors,
-                 int64_t file_bytes);
+ * beginning where one would grow beyond file_bytes, and makes the files' headers. scratch: a path
+ * that nothing lies at; a file as large as the others, but sparse, lies there for a moment. Fatal
+ * when HDF5 fails. */
+void layout_make(struct layout *layout, const char *scratch, struct ckpt_tensor *tensor,
+                 int n_tensors, int64_t file_bytes);
 void layout_free(struct layout *layout);
 
 /* DIR/NAME of every file: its size and its headers. Other processes may write tensors into it

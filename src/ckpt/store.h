@@ -60,6 +60,10 @@ int ckpt_try_read_box(struct ckpt_reader *reader, const struct ckpt_box *box, vo
  * file, tensor and box. */
 int ckpt_try_verify_box(struct ckpt_reader *reader, int i, struct fault *fault);
 
+/* The fault of a box whose bytes have the checksum `got`. Returns -1. */
+int ckpt_altered(const struct ckpt_reader *reader, const struct ckpt_box *box, uint64_t got,
+                 struct fault *fault);
+
 /* The same for the bytes of file i that belong to no tensor, and for config.yaml. */
 int ckpt_try_verify_file(struct ckpt_reader *reader, int i, struct fault *fault);
 int ckpt_try_verify_config(struct ckpt_reader *reader, struct fault *fault);

@@ -1,0 +1,115 @@
+/* io.c - see io.h. */
+#include "ckpt/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int io_fault(struct fault *fault, const char *what, const char *path)
+{
+    return fault_set(fault, CODE_IO, "cannot %s %s: %s", what, path, strerror(errno));
+}
+
+int io_try_read(int fd, const char *path, void *to, int64_t bytes, int64_t offset,
+                struct fault *fault)
+{
+    for (int64_t done = 0; done < bytes;) {
+        const ssize_t n = pread(fd, (char *)to + done, (size_t)(bytes - done), offset + done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0)
+            return fault_set(fault, CODE_IO, "%s: reading %lld bytes at byte %lld: %s", path,
+                             (long long)(bytes - done), (long long)(offset + done),
+                             strerror(errno));
+        if (n == 0)
+            return fault_set(fault, CODE_DATA,
+                             "%s: the file ends at byte %lld, expected %lld bytes at byte %lld",
+                             path, (long long)(offset + done), (long long)bytes, (long long)offset);
+        done += n;
+    }
+    return 0;
+}
+
+int io_try_write(int fd, const char *path, const void *from, int64_t bytes, int64_t offset,
+                 struct fault *fault)
+{
+    for (int64_t done = 0; done < bytes;) {
+        const ssize_t n =
+            pwrite(fd, (const char *)from + done, (size_t)(bytes - done), offset + done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0)
+            return fault_set(fault, CODE_IO, "%s: writing %lld bytes at byte %lld: %s", path,
+                             (long long)(bytes - done), (long long)(offset + done),
+                             n < 0 ? strerror(errno) : "nothing was written");
+        done += n;
+    }
+    return 0;
+}
+
+int io_try_write_file(const char *path, const char *text, int64_t bytes, struct fault *fault)
+{
+    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0) return io_fault(fault, "create", path);
+    int bad = io_try_write(fd, path, text, bytes, 0, fault);
+    if (!bad && fsync(fd) != 0) bad = io_fault(fault, "sync", path);
+    if (close(fd) != 0 && !bad) bad = io_fault(fault, "close", path);
+    return bad;
+}
+
+char *io_try_read_file(const char *path, int64_t max, int64_t *bytes, struct fault *fault)
+{
+    struct stat st;
+    char *text = NULL;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        fault_set(fault, CODE_NO_INPUT, "cannot open %s: %s", path, strerror(errno));
+        return NULL;
+    }
+    if (fstat(fd, &st) != 0)
+        io_fault(fault, "examine", path);
+    else if (!S_ISREG(st.st_mode) || st.st_size > max)
+        fault_set(fault, CODE_DATA, "%s: %lld bytes, expected a file of at most %lld", path,
+                  (long long)st.st_size, (long long)max);
+    else if (!(text = malloc((size_t)st.st_size + 1)))
+        fault_set(fault, CODE_IO, "%s: no memory for %lld bytes", path, (long long)st.st_size);
+    else if (io_try_read(fd, path, text, st.st_size, 0, fault) != 0) {
+        free(text);
+        text = NULL;
+    } else {
+        text[st.st_size] = '\0';
+        *bytes = st.st_size;
+    }
+    close(fd);
+    return text;
+}
+
+int io_try_sync_dir(const char *path, struct fault *fault)
+{
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return io_fault(fault, "open", path);
+    /* Some file systems cannot sync directories, and then do not need it. */
+    const int bad = fsync(fd) != 0 && errno != EINVAL ? io_fault(fault, "sync", path) : 0;
+    close(fd);
+    return bad;
+}
+
+int io_try_box(int fd, const char *path, const struct ckpt_tensor *tensor,
+               const struct ckpt_box *box, void *memory, bool write, struct fault *fault)
+{
+    const int64_t size = (int64_t)dtype_bytes(tensor->dtype);
+    for (int64_t done = 0; done < box->count;) {
+        const int64_t i = box->first + done, inside = i % box->run;
+        const int64_t at = box->base + i / box->run * box->stride + inside;
+        const int64_t left = box->count - done, in_run = box->run - inside;
+        const int64_t n = left < in_run ? left : in_run;
+        char *here = (char *)memory + done * size;
+        const int64_t offset = tensor->offset + at * size;
+        const int bad = write ? io_try_write(fd, path, here, n * size, offset, fault)
+                              : io_try_read(fd, path, here, n * size, offset, fault);
+        if (bad) return bad;
+        done += n;
+    }
+    return 0;
+}

@@ -1,0 +1,30 @@
+/*
+ * io.h - reading and writing that is whole or a fault: short transfers and interruptions go on,
+ * every message names the file, and what was written is on the disk when it is synced.
+ */
+#pragma once
+
+#include "ckpt/manifest.h"
+
+/* bytes at offset; a file that ends before is a fault of CODE_DATA, others are CODE_IO. */
+int io_try_read(int fd, const char *path, void *to, int64_t bytes, int64_t offset,
+                struct fault *fault);
+int io_try_write(int fd, const char *path, const void *from, int64_t bytes, int64_t offset,
+                 struct fault *fault);
+
+/* A file of this text, synced. */
+int io_try_write_file(const char *path, const char *text, int64_t bytes, struct fault *fault);
+
+/* The whole of a file of at most max bytes, NUL-terminated, in new memory (free with free()); NULL
+ * is a fault. */
+char *io_try_read_file(const char *path, int64_t max, int64_t *bytes, struct fault *fault);
+
+/* The names in a directory are on the disk. */
+int io_try_sync_dir(const char *path, struct fault *fault);
+
+/* Fills fault with CODE_IO and "cannot WHAT PATH: errno's text". */
+int io_fault(struct fault *fault, const char *what, const char *path);
+
+/* The elements of a box of the tensor, between an open file and memory, in the box's order. */
+int io_try_box(int fd, const char *path, const struct ckpt_tensor *tensor,
+               const struct ckpt_box *box, void *memory, bool write, struct fault *fault);

@@ -1,0 +1,205 @@
+/* reader.c - tensors of a checkpoint: reading, checking, writing without a thread; see store.h. */
+#include "ckpt/io.h"
+#include "ckpt/store.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+enum { BUFFER_BYTES = 1 << 22 };
+
+void ckpt_reader_init(struct ckpt_reader *r, const struct manifest *manifest, const char *dir)
+{
+    *r = (struct ckpt_reader){.manifest = manifest, .dir = dir};
+    r->fd = mem_alloc(sizeof *r->fd * (size_t)manifest->n_files, "files of a checkpoint");
+    for (int i = 0; i < manifest->n_files; i++) r->fd[i] = -1;
+}
+
+void ckpt_reader_free(struct ckpt_reader *r)
+{
+    for (int i = 0; r->manifest && i < r->manifest->n_files; i++)
+        if (r->fd[i] >= 0) close(r->fd[i]);
+    mem_free(r->fd);
+    *r = (struct ckpt_reader){0};
+}
+
+static const char *file_path(char path[CKPT_PATH], const struct ckpt_reader *r, int file)
+{
+    snprintf(path, CKPT_PATH, "%s/%s", r->dir, r->manifest->file[file].name);
+    return path;
+}
+
+static int try_open(struct ckpt_reader *r, int file, struct fault *fault)
+{
+    char path[CKPT_PATH];
+    if (r->fd[file] >= 0) return 0;
+    r->fd[file] = open(file_path(path, r, file), O_RDONLY | O_CLOEXEC);
+    if (r->fd[file] >= 0) return 0;
+    return fault_set(fault, CODE_NO_INPUT, "cannot open %s: %s", path, strerror(errno));
+}
+
+int ckpt_try_read(struct ckpt_reader *r, const struct ckpt_tensor *t, int64_t first, int64_t n,
+                  void *to, struct fault *fault)
+{
+    const struct ckpt_box box = {.base = first, .run = n, .stride = n, .count = n};
+    char path[CKPT_PATH];
+    if (try_open(r, t->file, fault)) return -1;
+    return io_try_box(r->fd[t->file], file_path(path, r, t->file), t, &box, to, false, fault);
+}
+
+int ckpt_try_read_box(struct ckpt_reader *r, const struct ckpt_box *box, void *to, uint64_t *hash,
+                      struct fault *fault)
+{
+    const struct ckpt_tensor *t = &r->manifest->tensor[box->tensor];
+    char path[CKPT_PATH];
+    if (try_open(r, t->file, fault)) return -1;
+    if (io_try_box(r->fd[t->file], file_path(path, r, t->file), t, box, to, false, fault))
+        return -1;
+    *hash = XXH3_64bits(to, (size_t)box->count * dtype_bytes(t->dtype));
+    return 0;
+}
+
+/* Elements [done, done + n) of a box. */
+static struct ckpt_box part_of(const struct ckpt_box *box, int64_t done, int64_t n)
+{
+    struct ckpt_box part = *box;
+    part.base += (box->first + done) / box->run * box->stride;
+    part.first = (box->first + done) % box->run;
+    part.count = n;
+    return part;
+}
+
+static int try_hash_box(struct ckpt_reader *r, const struct ckpt_box *box, void *buffer,
+                        XXH3_state_t *hash, struct fault *fault)
+{
+    const struct ckpt_tensor *t = &r->manifest->tensor[box->tensor];
+    const int64_t size = (int64_t)dtype_bytes(t->dtype), most = BUFFER_BYTES / size;
+    char path[CKPT_PATH];
+    file_path(path, r, t->file);
+    for (int64_t done = 0; done < box->count; done += most) {
+        const int64_t left = box->count - done;
+        const struct ckpt_box part = part_of(box, done, left < most ? left : most);
+        if (io_try_box(r->fd[t->file], path, t, &part, buffer, false, fault)) return -1;
+        XXH3_64bits_update(hash, buffer, (size_t)(part.count * size));
+    }
+    return 0;
+}
+
+int ckpt_try_verify_box(struct ckpt_reader *r, int i, struct fault *fault)
+{
+    const struct ckpt_box *box = &r->manifest->box[i];
+    const struct ckpt_tensor *t = &r->manifest->tensor[box->tensor];
+    if (try_open(r, t->file, fault)) return -1;
+    void *buffer = malloc(BUFFER_BYTES);
+    XXH3_state_t *hash = XXH3_createState();
+    CHECK(buffer && hash, "no memory to check a checkpoint");
+    XXH3_64bits_reset(hash);
+    const int bad = try_hash_box(r, box, buffer, hash, fault);
+    const uint64_t got = XXH3_64bits_digest(hash);
+    XXH3_freeState(hash);
+    free(buffer);
+    return bad ? bad : got == box->hash ? 0 : ckpt_altered(r, box, got, fault);
+}
+
+int ckpt_altered(const struct ckpt_reader *r, const struct ckpt_box *box, uint64_t got,
+                 struct fault *fault)
+{
+    const struct ckpt_tensor *t = &r->manifest->tensor[box->tensor];
+    char path[CKPT_PATH];
+    return fault_set(fault, CODE_DATA,
+                     "%s: %s, box of %" PRId64 " elements from element %" PRId64
+                     ": checksum %016" PRIx64 ", expected %016" PRIx64 ": it has been altered",
+                     file_path(path, r, t->file), t->name, box->count, box->base + box->first, got,
+                     box->hash);
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    const struct ckpt_tensor *x = *(const struct ckpt_tensor *const *)a;
+    const struct ckpt_tensor *y = *(const struct ckpt_tensor *const *)b;
+    return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+static int try_hash_gap(struct ckpt_reader *r, int file, int64_t from, int64_t to, void *buffer,
+                        XXH3_state_t *hash, struct fault *fault)
+{
+    char path[CKPT_PATH];
+    for (file_path(path, r, file); from < to; from += BUFFER_BYTES) {
+        const int64_t n = to - from < BUFFER_BYTES ? to - from : BUFFER_BYTES;
+        if (io_try_read(r->fd[file], path, buffer, n, from, fault)) return -1;
+        XXH3_64bits_update(hash, buffer, (size_t)n);
+    }
+    return 0;
+}
+
+static int try_hash_gaps(struct ckpt_reader *r, int file, XXH3_state_t *hash, struct fault *fault)
+{
+    const struct manifest *m = r->manifest;
+    const struct ckpt_tensor **in = malloc(sizeof *in * (size_t)m->n_tensors);
+    void *buffer = malloc(BUFFER_BYTES);
+    CHECK(in && buffer, "no memory to check a checkpoint");
+    int n = 0, bad = 0;
+    for (int i = 0; i < m->n_tensors; i++)
+        if (m->tensor[i].file == file) in[n++] = &m->tensor[i];
+    qsort(in, (size_t)n, sizeof *in, by_offset);
+    int64_t at = 0;
+    for (int i = 0; !bad && i < n; i++) {
+        bad = try_hash_gap(r, file, at, in[i]->offset, buffer, hash, fault);
+        at = in[i]->offset + in[i]->n * (int64_t)dtype_bytes(in[i]->dtype);
+    }
+    if (!bad) bad = try_hash_gap(r, file, at, m->file[file].bytes, buffer, hash, fault);
+    free(buffer);
+    free(in);
+    return bad;
+}
+
+int ckpt_try_verify_file(struct ckpt_reader *r, int file, struct fault *fault)
+{
+    char path[CKPT_PATH];
+    if (try_open(r, file, fault)) return -1;
+    XXH3_state_t *hash = XXH3_createState();
+    CHECK(hash, "no memory to check a checkpoint");
+    XXH3_64bits_reset(hash);
+    const int bad = try_hash_gaps(r, file, hash, fault);
+    const uint64_t got = XXH3_64bits_digest(hash), want = r->manifest->file[file].hash;
+    XXH3_freeState(hash);
+    if (bad || got == want) return bad;
+    return fault_set(fault, CODE_DATA,
+                     "%s: the bytes around its tensors: checksum %016" PRIx64
+                     ", expected %016" PRIx64 ": they have been altered",
+                     file_path(path, r, file), got, want);
+}
+
+int ckpt_try_verify_config(struct ckpt_reader *r, struct fault *fault)
+{
+    char path[CKPT_PATH];
+    int64_t bytes;
+    snprintf(path, sizeof path, "%s/config.yaml", r->dir);
+    const int64_t want = (int64_t)strlen(r->manifest->config);
+    char *text = io_try_read_file(path, want + 1, &bytes, fault);
+    if (!text) return -1;
+    const bool same = bytes == want && !memcmp(text, r->manifest->config, (size_t)want);
+    free(text);
+    return same ? 0 : fault_set(fault, CODE_DATA, "%s: is not what the manifest says", path);
+}
+
+int ckpt_try_write(const char *dir, const struct ckpt_file *file, const struct ckpt_tensor *t,
+                   int64_t first, int64_t n, const void *from, struct fault *fault)
+{
+    const int64_t size = (int64_t)dtype_bytes(t->dtype);
+    char path[CKPT_PATH];
+    snprintf(path, sizeof path, "%s/%s", dir, file->name);
+    const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0) return io_fault(fault, "create", path);
+    int bad = io_try_write(fd, path, from, n * size, t->offset + first * size, fault);
+    if (!bad && fsync(fd) != 0) bad = io_fault(fault, "sync", path);
+    if (close(fd) != 0 && !bad) bad = io_fault(fault, "close", path);
+    return bad;
+}
