@@ -2,6 +2,7 @@
 #pragma once
 
 #include "train/metrics.h"
+#include "train/rundir.h"
 
 #include <math.h>
 
@@ -42,7 +43,8 @@ static const struct run_identity metrics_identity = {.version = "1.2.3",
 
 static inline struct config metrics_config(const char *dir)
 {
-    struct config cfg = {.run.dir = dir, .train = {.steps = 5, .log_every = 1}};
+    struct config cfg = {.run = {.dir = dir, .resume = "none"},
+                         .train = {.steps = 5, .log_every = 1}};
     cfg.model.n_routed_experts = 3;
     return cfg;
 }
@@ -53,10 +55,17 @@ static inline struct mesh metrics_mesh(int rank)
         .rank = rank, .size = 8, .dp = 4, .tp = 2, .ep = 8, .edp = 1, .n_nodes = 2};
 }
 
+/* run.dir as a run that starts anew makes it. */
+static inline void metrics_begin(const struct config *cfg, int rank)
+{
+    if (rank == 0) rundir_claim(cfg);
+}
+
 /* A whole run: one step, one evaluation, the parameter hash. */
 static inline void metrics_run(const struct config *cfg, int rank)
 {
     const struct mesh m = metrics_mesh(rank);
+    metrics_begin(cfg, rank);
     struct metrics *mx = metrics_open(cfg, &m, &metrics_identity);
     metrics_step(mx, &metrics_report);
     metrics_eval(mx,

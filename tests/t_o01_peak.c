@@ -93,6 +93,7 @@ static const char *report(const char *name, double peak_flops, const char *sourc
     id.flop_per_token = 1e6;
     id.peak_flops = peak_flops;
     id.peak_source = source;
+    metrics_begin(&cfg, 0);
     capture_begin();
     struct metrics *mx = metrics_open(&cfg, &mesh, &id);
     metrics_step(mx, &metrics_report);

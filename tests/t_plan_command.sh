@@ -48,7 +48,8 @@ json '$p->{ranks} == 2048 && $p->{mesh}{dp} == 1024 && $p->{mesh}{tp} == 2 && $p
     && $p->{mesh}{edp} == 32 && $p->{mesh}{nodes} == 256'
 for bytes in per_rank_bytes per_rank_bytes_worst; do
     json "my \$b = \$p->{$bytes}; \$b->{total} == \$b->{weights} + \$b->{gradients}
-        + \$b->{optimizer} + \$b->{activations} + \$b->{staging} && keys %\$b == 6"
+        + \$b->{optimizer} + \$b->{activations} + \$b->{staging} + \$b->{checkpoint}
+        && keys %\$b == 7"
 done
 json 'my $a = $p->{activation_bytes};
     $p->{per_rank_bytes}{activations} == $a->{state} + $a->{stack} + $a->{scratch}'

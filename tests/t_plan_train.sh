@@ -21,7 +21,7 @@ check() {
                 if $balanced ? $used != $planned : $used > $worst;
             $n++;
         }
-        print "$n roles: $line\n" unless $n == 5;
+        print "$n roles: $line\n" unless $n == 6;
         my $sent = $plan->{traffic_bytes_per_step_all_ranks};
         my @steps = grep { defined $_->{loss} } map { decode_json($_) }
             split /\n/, slurp("$name/metrics.jsonl");

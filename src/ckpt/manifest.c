@@ -273,6 +273,26 @@ static int get_tensors(struct parse *p, struct manifest *m, const json_t *o)
     return 0;
 }
 
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp((*(const struct ckpt_tensor *const *)a)->name,
+                  (*(const struct ckpt_tensor *const *)b)->name);
+}
+
+static int sort_names(struct parse *p, struct manifest *m)
+{
+    const size_t n = (size_t)m->n_tensors;
+    m->by_name = malloc(sizeof(struct ckpt_tensor *) * n);
+    if (!m->by_name) return wrong(p, "no memory for it");
+    for (size_t i = 0; i < n; i++) m->by_name[i] = &m->tensor[i];
+    qsort(m->by_name, n, sizeof(struct ckpt_tensor *), compare_names);
+    for (size_t i = 1; i < n; i++)
+        if (!strcmp(m->by_name[i - 1]->name, m->by_name[i]->name))
+            return fault_set(p->fault, CODE_DATA, "%s: %s comes twice", p->where,
+                             m->by_name[i]->name);
+    return 0;
+}
+
 static int get_all(struct parse *p, struct manifest *m, const json_t *o)
 {
     const char *format = json_string_value(json_object_get(o, "format"));
@@ -285,7 +305,7 @@ static int get_all(struct parse *p, struct manifest *m, const json_t *o)
     snprintf(m->version, sizeof m->version, "%s", version);
     m->config = strdup(config);
     if (!m->config) return wrong(p, "no memory for it");
-    return get_state(p, o, &m->state) || get_tensors(p, m, o) ? -1 : 0;
+    return get_state(p, o, &m->state) || get_tensors(p, m, o) || sort_names(p, m) ? -1 : 0;
 }
 
 /* The text with zeros where its checksum stands has that checksum. */
@@ -366,12 +386,19 @@ void manifest_free(struct manifest *m)
     free(m->file);
     free(m->tensor);
     free(m->box);
+    free((void *)m->by_name);
     *m = (struct manifest){0};
 }
 
 const struct ckpt_tensor *manifest_find(const struct manifest *m, const char *name)
 {
-    for (int i = 0; i < m->n_tensors; i++)
+    struct ckpt_tensor key;
+    if (strlen(name) >= sizeof key.name) return NULL;
+    strcpy(key.name, name);
+    const struct ckpt_tensor *wanted = &key, **found = NULL;
+    if (m->by_name)
+        found = bsearch(&wanted, m->by_name, (size_t)m->n_tensors, sizeof wanted, compare_names);
+    for (int i = 0; !m->by_name && i < m->n_tensors; i++)
         if (!strcmp(m->tensor[i].name, name)) return &m->tensor[i];
-    return NULL;
+    return found ? *found : NULL;
 }

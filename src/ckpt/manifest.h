@@ -66,7 +66,8 @@ struct manifest {
     int n_files, n_tensors, n_boxes;
     struct ckpt_file *file;
     struct ckpt_tensor *tensor;
-    struct ckpt_box *box; /* those of a tensor side by side, in its order */
+    struct ckpt_box *box;               /* those of a tensor side by side, in its order */
+    const struct ckpt_tensor **by_name; /* sorted; NULL in a manifest that was not read */
 };
 
 /* Reads and checks DIR/manifest.json: its own checksum, every range inside its file, every box

@@ -54,18 +54,6 @@ int ckpt_try_read(struct ckpt_reader *r, const struct ckpt_tensor *t, int64_t fi
     return io_try_box(r->fd[t->file], file_path(path, r, t->file), t, &box, to, false, fault);
 }
 
-int ckpt_try_read_box(struct ckpt_reader *r, const struct ckpt_box *box, void *to, uint64_t *hash,
-                      struct fault *fault)
-{
-    const struct ckpt_tensor *t = &r->manifest->tensor[box->tensor];
-    char path[CKPT_PATH];
-    if (try_open(r, t->file, fault)) return -1;
-    if (io_try_box(r->fd[t->file], file_path(path, r, t->file), t, box, to, false, fault))
-        return -1;
-    *hash = XXH3_64bits(to, (size_t)box->count * dtype_bytes(t->dtype));
-    return 0;
-}
-
 /* Elements [done, done + n) of a box. */
 static struct ckpt_box part_of(const struct ckpt_box *box, int64_t done, int64_t n)
 {
@@ -76,18 +64,25 @@ static struct ckpt_box part_of(const struct ckpt_box *box, int64_t done, int64_t
     return part;
 }
 
+int ckpt_try_read_part(struct ckpt_reader *r, const struct ckpt_box *box, int64_t done, int64_t n,
+                       void *to, struct fault *fault)
+{
+    const struct ckpt_tensor *t = &r->manifest->tensor[box->tensor];
+    const struct ckpt_box part = part_of(box, done, n);
+    char path[CKPT_PATH];
+    if (try_open(r, t->file, fault)) return -1;
+    return io_try_box(r->fd[t->file], file_path(path, r, t->file), t, &part, to, false, fault);
+}
+
 static int try_hash_box(struct ckpt_reader *r, const struct ckpt_box *box, void *buffer,
                         XXH3_state_t *hash, struct fault *fault)
 {
     const struct ckpt_tensor *t = &r->manifest->tensor[box->tensor];
     const int64_t size = (int64_t)dtype_bytes(t->dtype), most = BUFFER_BYTES / size;
-    char path[CKPT_PATH];
-    file_path(path, r, t->file);
     for (int64_t done = 0; done < box->count; done += most) {
-        const int64_t left = box->count - done;
-        const struct ckpt_box part = part_of(box, done, left < most ? left : most);
-        if (io_try_box(r->fd[t->file], path, t, &part, buffer, false, fault)) return -1;
-        XXH3_64bits_update(hash, buffer, (size_t)(part.count * size));
+        const int64_t left = box->count - done, n = left < most ? left : most;
+        if (ckpt_try_read_part(r, box, done, n, buffer, fault)) return -1;
+        XXH3_64bits_update(hash, buffer, (size_t)(n * size));
     }
     return 0;
 }
@@ -95,8 +90,6 @@ static int try_hash_box(struct ckpt_reader *r, const struct ckpt_box *box, void 
 int ckpt_try_verify_box(struct ckpt_reader *r, int i, struct fault *fault)
 {
     const struct ckpt_box *box = &r->manifest->box[i];
-    const struct ckpt_tensor *t = &r->manifest->tensor[box->tensor];
-    if (try_open(r, t->file, fault)) return -1;
     void *buffer = malloc(BUFFER_BYTES);
     XXH3_state_t *hash = XXH3_createState();
     CHECK(buffer && hash, "no memory to check a checkpoint");

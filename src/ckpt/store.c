@@ -45,16 +45,17 @@ static int newest_first(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-int store_try_list(const char *root, int64_t **steps, struct fault *fault)
+static int try_list(const char *root, const char *end, int64_t **steps, struct fault *fault)
 {
     *steps = NULL;
     int n = 0;
     DIR *dir = opendir(root);
-    if (!dir) return errno == ENOENT ? 0 : io_fault(fault, "open", root);
+    if (!dir && (errno == ENOENT || errno == ENOTDIR)) return 0;
+    if (!dir) return io_fault(fault, "open", root);
     for (const struct dirent *entry; (entry = readdir(dir));) {
         const char *rest;
         const int64_t step = step_of(entry->d_name, &rest);
-        if (step < 0 || *rest) continue;
+        if (step < 0 || strcmp(rest, end) != 0) continue;
         int64_t *grown = realloc(*steps, sizeof **steps * (size_t)(n + 1));
         CHECK(grown, "no memory for a list of %d checkpoints", n);
         grown[n++] = step;
@@ -63,6 +64,16 @@ int store_try_list(const char *root, int64_t **steps, struct fault *fault)
     closedir(dir);
     if (n > 0) qsort(*steps, (size_t)n, sizeof **steps, newest_first);
     return n;
+}
+
+int store_try_list(const char *root, int64_t **steps, struct fault *fault)
+{
+    return try_list(root, "", steps, fault);
+}
+
+int store_try_list_unfinished(const char *root, int64_t **steps, struct fault *fault)
+{
+    return try_list(root, TMP, steps, fault);
 }
 
 int store_try_remove(const char *path, struct fault *fault)
@@ -98,11 +109,17 @@ static int try_make_root(const char *root, struct fault *fault)
     }
 }
 
+int store_try_prepare(const char *root, char scratch[CKPT_PATH], struct fault *fault)
+{
+    if (strlen(root) > PATH_MAX - 64)
+        return fault_set(fault, CODE_CONFIG, "%.200s...: too long a path", root);
+    snprintf(scratch, CKPT_PATH, "%s/layout" TMP, root);
+    return try_make_root(root, fault) || store_try_remove(scratch, fault) ? -1 : 0;
+}
+
 int store_try_begin(const char *root, int64_t step, struct fault *fault)
 {
     char tmp[CKPT_PATH];
-    if (strlen(root) > PATH_MAX - 64)
-        return fault_set(fault, CODE_CONFIG, "%.200s...: too long a path", root);
     if (try_make_root(root, fault)) return -1;
     if (store_try_remove(store_tmp_path(tmp, root, step), fault)) return -1;
     return mkdir(tmp, 0777) != 0 ? io_fault(fault, "make", tmp) : 0;
@@ -164,17 +181,28 @@ static int try_drop(const char *path, struct fault *fault)
 static int try_drop_temporary(const char *root, int64_t newest, struct fault *fault)
 {
     char path[CKPT_PATH];
-    DIR *dir = opendir(root);
-    if (!dir) return io_fault(fault, "open", root);
-    int bad = 0;
-    for (const struct dirent *entry; !bad && (entry = readdir(dir));) {
-        const char *rest;
-        const int64_t step = step_of(entry->d_name, &rest);
-        if (step < 0 || strcmp(rest, TMP) != 0 || step > newest) continue;
-        bad = try_drop(store_tmp_path(path, root, step), fault);
-    }
-    closedir(dir);
+    int64_t *steps;
+    const int n = store_try_list_unfinished(root, &steps, fault);
+    int bad = n < 0;
+    for (int i = 0; !bad && i < n; i++)
+        if (steps[i] <= newest) bad = try_drop(store_tmp_path(path, root, steps[i]), fault);
+    free(steps);
     return bad;
+}
+
+int store_try_set_aside(const char *root, int64_t step, struct fault *fault)
+{
+    char path[CKPT_PATH], left[CKPT_PATH + 8];
+    int64_t *steps;
+    const int n = store_try_list(root, &steps, fault);
+    int bad = n < 0, moved = 0;
+    for (int i = 0; !bad && i < n && steps[i] > step; i++, moved++) {
+        snprintf(left, sizeof left, "%s.left", store_path(path, root, steps[i]));
+        bad = store_try_remove(left, fault);
+        if (!bad && rename(path, left) != 0) bad = io_fault(fault, "rename", path);
+    }
+    free(steps);
+    return bad ? -1 : moved;
 }
 
 int store_try_prune(const char *root, int keep_last, int64_t keep_every, int64_t never,

@@ -13,8 +13,19 @@
 enum { CKPT_PATH = 4096 };
 
 /* Steps of the checkpoints in ROOT, newest first, in new memory (free with free()); what has
- * another name is not seen. A ROOT that is not there has none. Returns how many. */
+ * another name is not seen. A ROOT that is no directory has none. Returns how many. */
 int store_try_list(const char *root, int64_t **steps, struct fault *fault);
+
+/* The same of those that were not finished: temporary names, left behind by a run that was killed.
+ */
+int store_try_list_unfinished(const char *root, int64_t **steps, struct fault *fault);
+
+/* Makes ROOT, and gives the path of a file in it that nothing lies at. */
+int store_try_prepare(const char *root, char scratch[CKPT_PATH], struct fault *fault);
+
+/* Checkpoints of later steps get names that end in .left: a run goes on from `step`, and they are
+ * of a future that it will not have. Returns how many. */
+int store_try_set_aside(const char *root, int64_t step, struct fault *fault);
 
 /* ROOT/step-00001000, and the name under which it is being written. Returns path. */
 const char *store_path(char path[CKPT_PATH], const char *root, int64_t step);
@@ -51,10 +62,9 @@ void ckpt_reader_free(struct ckpt_reader *reader);
 int ckpt_try_read(struct ckpt_reader *reader, const struct ckpt_tensor *tensor, int64_t first,
                   int64_t n, void *to, struct fault *fault);
 
-/* The elements of a box, in its order; hash: of their bytes. `to` has room for them. box need not
- * be one that was written. */
-int ckpt_try_read_box(struct ckpt_reader *reader, const struct ckpt_box *box, void *to,
-                      uint64_t *hash, struct fault *fault);
+/* Elements [done, done + n) of a box, in its order. It need not be one that was written. */
+int ckpt_try_read_part(struct ckpt_reader *reader, const struct ckpt_box *box, int64_t done,
+                       int64_t n, void *to, struct fault *fault);
 
 /* Reads box i of the manifest and compares its checksum, in buffer-sized pieces; the fault names
  * file, tensor and box. */

@@ -56,6 +56,9 @@ void comm_all_reduce(struct comm *comm, enum axis axis, void *buf, int64_t n, en
 /* The same for up to 64 F64 numbers in host memory. */
 void comm_all_reduce_host(struct comm *comm, enum axis axis, double *x, int n, enum reduce_op op);
 
+/* The lowest world rank that says true; the number of ranks when none does. */
+int comm_lowest_rank(struct comm *comm, bool mine);
+
 /* in [size, n] -> out [n]: member r gets the sum over members of row r. F32, BF16. out may be row
  * `rank` of in; the other rows are left as they are. */
 void comm_reduce_scatter(struct comm *comm, enum axis axis, void *out, const void *in, int64_t n,

@@ -176,6 +176,14 @@ static void swap_pieces(const struct mesh_axis *a, const void **row, char *recv,
     wait_for(a, COMM_REDUCE_SCATTER, n_requests, requests);
 }
 
+int comm_lowest_rank(struct comm *comm, bool mine)
+{
+    const int size = comm->mesh->size;
+    double negated = -(double)(mine ? comm->mesh->rank : size); /* minimum = - maximum of these */
+    comm_all_reduce_host(comm, AXIS_WORLD, &negated, 1, REDUCE_MAX);
+    return (int)-negated;
+}
+
 void comm_reduce_scatter(struct comm *comm, enum axis axis, void *out, const void *in, int64_t n,
                          enum dtype dt)
 {

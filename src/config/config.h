@@ -54,9 +54,11 @@ struct config_run {
     const char *dir; /* everything the run writes lies here */
     int64_t seed;
     enum run_backend backend;
-    bool overwrite;    /* a non-empty dir is an error unless set */
-    double deadline_s; /* longest wait for another rank */
-    int threads;       /* per rank; 0: OMP_NUM_THREADS, or this rank's share of its cores */
+    bool overwrite;        /* a non-empty dir is an error unless set */
+    const char *resume;    /* "auto", "none", or a checkpoint's path */
+    const char *init_from; /* a checkpoint's path; "": none */
+    double deadline_s;     /* longest wait for another rank */
+    int threads;           /* per rank; 0: OMP_NUM_THREADS, or this rank's share of its cores */
 };
 
 struct config_topology {
@@ -138,6 +140,18 @@ struct config_optimizer {
     enum dtype moments_dtype;
 };
 
+enum on_error { ON_ERROR_STOP, ON_ERROR_WARN };
+struct config_checkpoint {
+    int64_t every;        /* steps; 0: none */
+    double every_minutes; /* 0: none */
+    bool on_exit, on_signal;
+    int keep_last;      /* 0: all */
+    int64_t keep_every; /* steps; 0: none */
+    enum on_error on_error;
+    bool verify;        /* read back after writing */
+    int64_t file_bytes; /* of each file, at most, unless one tensor is larger */
+};
+
 enum bad_value { BAD_NAN, BAD_INF, BAD_HUGE }; /* huge: 1e38, whose square is no F32 */
 enum debug_fault { FAULT_NONE, FAULT_STOP, FAULT_KILL, FAULT_CRASH, FAULT_HANG };
 struct config_debug {
@@ -165,6 +179,7 @@ struct config {
     struct config_model model;
     struct config_train train;
     struct config_optimizer optimizer;
+    struct config_checkpoint checkpoint;
     struct config_debug debug;
     struct config_source *source; /* where each value came from and the strings; owned */
 };
@@ -187,6 +202,12 @@ void config_print(const struct config *cfg, FILE *out);
 
 /* A hash of all resolved values (not of their origins). */
 uint64_t config_hash(const struct config *cfg);
+
+/* What differs between the settings of a checkpoint, the text of config_to_text, and cfg: each as a
+ * line "key: A in the checkpoint, B now" in refused, when the checkpoint's tensors cannot be those
+ * of cfg's model, or else in taken. Sections run and debug, and where data lie, do not count. */
+void config_compare(const char *before, const struct config *cfg, struct err_list *refused,
+                    struct err_list *taken);
 
 /* The reference page configs/README.md, from the key table. */
 void config_print_reference(FILE *out);

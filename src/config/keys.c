@@ -7,6 +7,7 @@
 
 static const char *const backends[] = {"auto", "cpu", "cuda", NULL};
 static const char *const on_bad_shards[] = {"stop", "skip", NULL};
+static const char *const on_errors[] = {"stop", "warn", NULL};
 static const char *const scorings[] = {"sigmoid", "softmax", NULL};
 static const char *const topk_methods[] = {"noaux_tc", "greedy", "group_limited_greedy", NULL};
 static const char *const rope_types[] = {"default", "yarn", NULL};
@@ -65,6 +66,12 @@ const struct key config_keys[] = {
     INT64("run.seed", run.seed, 0, "1234", "seed of initial weights and sample order"),
     CHOICE("run.backend", run.backend, backends, "auto", "where to compute; auto: cuda if usable"),
     BOOL("run.overwrite", run.overwrite, "false", "start although run.dir is not empty"),
+    TEXT(
+        "run.resume", run.resume, 0, "auto",
+        "auto: go on from the newest whole checkpoint in run.dir; none: start anew; or the path of "
+        "one"),
+    TEXT("run.init_from", run.init_from, KEY_EMPTY, "\"\"",
+         "a checkpoint whose weights a new run starts with"),
     NUMBER("run.deadline_s", run.deadline_s, 0, INFINITY, KEY_ABOVE_MIN, "600",
            "seconds after which a rank that others wait for is called missing and the run ends"),
     INT("run.threads", run.threads, 0, 4096, "0",
@@ -221,6 +228,22 @@ const struct key config_keys[] = {
            "largest global gradient norm; 0: do not clip"),
     CHOICE("optimizer.moments_dtype", optimizer.moments_dtype, dtypes, "f32",
            "mean and mean square in memory"),
+
+    INT64("checkpoint.every", checkpoint.every, 0, "0", "steps between checkpoints; 0: none"),
+    NUMBER("checkpoint.every_minutes", checkpoint.every_minutes, 0, INFINITY, 0, "30",
+           "minutes between checkpoints; 0: none"),
+    BOOL("checkpoint.on_exit", checkpoint.on_exit, "true", "one after the last step"),
+    BOOL("checkpoint.on_signal", checkpoint.on_signal, "true",
+         "one when the run is asked to end early"),
+    INT("checkpoint.keep_last", checkpoint.keep_last, 0, INT_MAX, "2",
+        "the newest ones are kept; 0: all"),
+    INT64("checkpoint.keep_every", checkpoint.keep_every, 0, "0",
+          "those of steps that it divides are kept; 0: none for that"),
+    CHOICE("checkpoint.on_error", checkpoint.on_error, on_errors, "stop",
+           "a checkpoint that cannot be written: stop, or warn and train on"),
+    BOOL("checkpoint.verify", checkpoint.verify, "false", "read back what was written and compare"),
+    INT64("checkpoint.file_bytes", checkpoint.file_bytes, 1 << 16, "4294967296",
+          "a checkpoint's files are not larger, unless one tensor is"),
 
     BOOL("debug.token_hash", debug.token_hash, "false",
          "log a hash of each step's tokens and sample numbers"),

@@ -48,6 +48,7 @@ int64_t dataset_samples(const struct dataset *ds); /* of all sources: (tokens - 
 int64_t dataset_tokens(const struct dataset *ds);
 int64_t dataset_documents(const struct dataset *ds);    /* that are listed, not those told by ids */
 uint64_t dataset_fingerprint(const struct dataset *ds); /* of contents, not of paths */
+uint64_t dataset_tokenizer(const struct dataset *ds);   /* hash of what made it; 0: not known */
 
 /* Which sample of the dataset global sample number g is. shuffle false: in order. */
 int64_t dataset_sample_at(const struct dataset *ds, uint64_t seed, bool shuffle, int64_t g);

@@ -278,6 +278,12 @@ int64_t dataset_documents(const struct dataset *ds)
 {
     return ds->n_documents;
 }
+uint64_t dataset_tokenizer(const struct dataset *ds)
+{
+    const struct shard *known = known_tokenizer(ds, ds->n_shards);
+    return known ? known->info.tokenizer_hash : 0;
+}
+
 uint64_t dataset_fingerprint(const struct dataset *ds)
 {
     return ds->fingerprint;

@@ -33,6 +33,16 @@ void optim_free(struct optim *opt);
  * gradients become zero. Collective. */
 void optim_init_weights(struct optim *opt);
 
+/* Masters, padding included, become zero: before they are read from a checkpoint. */
+void optim_zero_weights(struct optim *opt);
+
+/* Whether all ranks of each bucket's axis have the same weights, bit for bit. Collective, equal on
+ * all ranks. */
+bool optim_replicas_agree(struct optim *opt);
+
+/* w of all ranks from the masters. Collective. */
+void optim_gather_weights(struct optim *opt);
+
 /* Sum each bucket's gradient over its axis; the result lies in this rank's shard of grad.
  * Collective. */
 void optim_reduce_gradients(struct optim *opt);
@@ -67,3 +77,8 @@ void optim_step(struct optim *opt, int64_t update, double lr, double grad_norm);
  * global index, bits of the F32 master), so that equal values give it on any mesh; the norm is
  * equal up to the rounding of F64 sums. Collective; the result is valid on every rank. */
 void optim_param_hash(struct optim *opt, uint64_t *hash, double *l2);
+
+/* The part that local elements first .. first + n - 1 of p have in that hash; their masters are x,
+ * in host memory. */
+uint64_t optim_hash_values(const float *x, const struct param *p, const struct mesh *mesh,
+                           int64_t first, int64_t n);

@@ -5,8 +5,5 @@
 
 enum { OPTIM_CHUNK = 1 << 16 }; /* floats: weights are made and hashed in pieces of this size */
 
-/* w of all ranks from the masters. Collective. */
-void optim_gather_weights(struct optim *opt);
-
 /* norm_parts to h_norm_parts; finished on return. */
 void optim_fetch_parts(struct optim *opt);

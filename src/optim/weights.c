@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <xxhash.h>
 
 enum { BLOCK = 4096 }; /* elements a thread does at once */
 
@@ -59,14 +60,19 @@ static void fill_piece(struct optim *opt, const struct param *p, int64_t first, 
     }
 }
 
+void optim_zero_weights(struct optim *opt)
+{
+    for (int i = 0; i < N_BUCKETS; i++) {
+        const struct bucket *b = &opt->params->bucket[i];
+        if (b->n) opt->be->zero(opt->stream, b->master, (size_t)b->n_shard * sizeof(float));
+    }
+}
+
 void optim_init_weights(struct optim *opt)
 {
     const struct param_table *t = opt->params;
     const int threads = mesh_threads(opt->comm->mesh, opt->cfg);
-    for (int i = 0; i < N_BUCKETS; i++) {
-        const struct bucket *b = &t->bucket[i];
-        if (b->n) opt->be->zero(opt->stream, b->master, (size_t)b->n_shard * sizeof(float));
-    }
+    optim_zero_weights(opt);
     for (int i = 0; i < t->n_params; i++) {
         const struct param *p = &t->param[i];
         int64_t first, count;
@@ -78,8 +84,8 @@ void optim_init_weights(struct optim *opt)
 }
 
 /* Sum of the element hashes of local elements first .. first + n - 1, whose values are x. */
-static uint64_t hash_values(const float *x, const struct param *p, const struct mesh *mesh,
-                            int64_t first, int64_t n)
+uint64_t optim_hash_values(const float *x, const struct param *p, const struct mesh *mesh,
+                           int64_t first, int64_t n)
 {
     const uint64_t key = rng_key(0, p->name);
     uint64_t sum = 0;
@@ -104,7 +110,7 @@ static uint64_t hash_piece(struct optim *opt, const struct param *p, const float
         const int64_t n = count - at < OPTIM_CHUNK ? count - at : OPTIM_CHUNK;
         opt->be->copy(opt->stream, opt->h_chunk, master + at, (size_t)n * sizeof(float));
         opt->be->stream_sync(opt->stream);
-        sum += hash_values(opt->h_chunk, p, opt->comm->mesh, first + at, n);
+        sum += optim_hash_values(opt->h_chunk, p, opt->comm->mesh, first + at, n);
     }
     return sum;
 }
@@ -131,4 +137,34 @@ void optim_param_hash(struct optim *opt, uint64_t *hash, double *l2)
     comm_all_reduce_host(opt->comm, AXIS_WORLD, sums, 3, REDUCE_SUM);
     *l2 = sqrt(sums[0]);
     *hash = ((uint64_t)sums[1] << 32) + (uint64_t)sums[2];
+}
+
+/* Of the weights of a bucket, as this rank has them all. */
+static uint64_t hash_bucket(struct optim *opt, const struct bucket *b)
+{
+    const int64_t bytes = b->n * (int64_t)dtype_bytes(b->dtype);
+    const int64_t most = OPTIM_CHUNK * (int64_t)sizeof(float);
+    uint64_t hash = 0;
+    for (int64_t at = 0; at < bytes; at += most) {
+        const size_t n = (size_t)(bytes - at < most ? bytes - at : most);
+        opt->be->copy(opt->stream, opt->h_chunk, (const char *)b->w + at, n);
+        opt->be->stream_sync(opt->stream);
+        hash = XXH3_64bits_withSeed(opt->h_chunk, n, hash);
+    }
+    return hash;
+}
+
+bool optim_replicas_agree(struct optim *opt)
+{
+    bool agree = true;
+    for (int i = 0; i < N_BUCKETS; i++) {
+        const struct bucket *b = &opt->params->bucket[i];
+        if (b->n == 0) continue;
+        const uint64_t hash = hash_bucket(opt, b);
+        const double high = (double)(hash >> 32), low = (double)(hash & 0xffffffffu);
+        double most[4] = {high, low, -high, -low}; /* equal when the maximum is the minimum */
+        comm_all_reduce_host(opt->comm, b->reduce_axis, most, 4, REDUCE_MAX);
+        agree = agree && most[0] == -most[2] && most[1] == -most[3];
+    }
+    return comm_lowest_rank(opt->comm, !agree) == opt->comm->mesh->size;
 }

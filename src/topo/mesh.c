@@ -200,6 +200,28 @@ void mesh_broadcast(void *data, size_t bytes, const char *what)
     wait_all(AXIS_WORLD, what, 1, &request);
 }
 
+void mesh_gather(const void *mine, size_t item_bytes, int n, void *all, const int *counts,
+                 const char *what)
+{
+    int rank, size;
+    MPI_Datatype item;
+    MPI_Request request;
+    MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    MPI_CHECK(MPI_Comm_size(MPI_COMM_WORLD, &size));
+    int *at = calloc((size_t)size, 2 * sizeof *at), *many = at + size;
+    CHECK(at, "no memory for %d counts", size);
+    for (int r = 0; rank == 0 && r < size; r++) {
+        many[r] = counts ? counts[r] : n;
+        at[r] = r ? at[r - 1] + many[r - 1] : 0;
+    }
+    MPI_CHECK(MPI_Type_contiguous((int)item_bytes, MPI_BYTE, &item));
+    MPI_CHECK(MPI_Type_commit(&item));
+    MPI_CHECK(MPI_Igatherv(mine, n, item, all, many, at, item, 0, MPI_COMM_WORLD, &request));
+    wait_all(AXIS_WORLD, what, 1, &request);
+    MPI_CHECK(MPI_Type_free(&item));
+    free(at);
+}
+
 char *mesh_broadcast_text(const char *text)
 {
     int rank;

@@ -66,6 +66,12 @@ char *mesh_broadcast_text(const char *text);
  * when a rank does not come. */
 void mesh_broadcast(void *data, size_t bytes, const char *what);
 
+/* n items of item_bytes of every rank, one rank's behind the other's, in all, on rank 0 only, where
+ * counts [ranks] says how many each sends; counts NULL: n of each. Collective over MPI_COMM_WORLD.
+ * what: as above. */
+void mesh_gather(const void *mine, size_t item_bytes, int n, void *all, const int *counts,
+                 const char *what);
+
 /* Collective over comm. If any rank is not ok, the lowest such rank prints why and the job ends
  * with code. */
 #define AGREE(comm, ok, code, why) agree_at(__FILE__, __LINE__, comm, ok, code, why)

@@ -142,6 +142,14 @@ static void put_peak(const struct console *c, double flops)
                 name);
 }
 
+void console_checkpoint(const struct console *c, const struct checkpoint_report *r)
+{
+    fprintf(c->out, "saved:   step %lld, %.1f MB in %.2f s (%.2f GB/s), steps waited %.1f ms\n",
+            (long long)r->step, (double)r->bytes * 1e-6, r->write_s,
+            (double)r->bytes * 1e-9 / r->write_s, r->stall_s * 1e3);
+    fflush(c->out);
+}
+
 void console_summary(const struct console *c, const struct run_summary *s)
 {
     static const char *const phase[N_TIMES] = {"data", "forward and backward", "communication",

@@ -9,8 +9,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "train/console.h"
+#include "train/rundir.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -18,7 +18,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 struct metrics {
@@ -31,45 +30,6 @@ struct metrics {
     double *tok_s;                /* of every step */
     struct run_summary sum;
 };
-
-static bool is_empty_dir(DIR *dir)
-{
-    for (const struct dirent *entry; (entry = readdir(dir));)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) return false;
-    return true;
-}
-
-static void make_dirs(const char *dir)
-{
-    char path[PATH_MAX];
-    CHECK_CODE(CODE_CONFIG, strlen(dir) < sizeof path, "run.dir is longer than %d bytes", PATH_MAX);
-    strcpy(path, dir);
-    for (char *at = path + 1;; at++) {
-        if (*at != '/' && *at != '\0') continue;
-        const char end = *at;
-        *at = '\0';
-        CHECK_CODE(CODE_IO, mkdir(path, 0777) == 0 || errno == EEXIST,
-                   "run.dir: cannot make %s: %s", path, strerror(errno));
-        if (end == '\0') return;
-        *at = end;
-    }
-}
-
-/* Results of another run are never mixed with or lost under ours unless the user says so. */
-static void claim_dir(const struct config_run *run)
-{
-    DIR *dir = opendir(run->dir);
-    if (!dir && errno == ENOENT) {
-        make_dirs(run->dir);
-        return;
-    }
-    CHECK_CODE(CODE_IO, dir, "run.dir: cannot open %s: %s", run->dir, strerror(errno));
-    const bool usable = run->overwrite || is_empty_dir(dir);
-    closedir(dir);
-    CHECK_CODE(CODE_CONFIG, usable,
-               "run.dir: %s is not empty; name another directory or set run.overwrite=true",
-               run->dir);
-}
 
 static void write_line(struct metrics *mx, json_t *object)
 {
@@ -127,6 +87,7 @@ static json_t *identity_object(const struct mesh *mesh, const struct run_identit
     set(object, "flop_per_token", real(id->flop_per_token));
     set(object, "peak_flops", id->peak_flops > 0 ? real(id->peak_flops) : json_null());
     set(object, "peak_source", json_string(id->peak_source));
+    if (id->resumed) set(object, "resumed_step", json_integer(id->first_step));
     return object;
 }
 
@@ -135,7 +96,6 @@ struct metrics *metrics_open(const struct config *cfg, const struct mesh *mesh,
 {
     struct metrics *mx = mem_alloc(sizeof *mx, "metrics");
     if (mesh->rank != 0) return mx;
-    claim_dir(&cfg->run);
     mx->cfg = cfg;
     mx->writes = true;
     mx->start_s = clock_s();
@@ -147,9 +107,9 @@ struct metrics *metrics_open(const struct config *cfg, const struct mesh *mesh,
                                    .flop_per_token = id->flop_per_token,
                                    .peak_flops = id->peak_flops,
                                    .peak_source = id->peak_source};
-    const int n = snprintf(mx->path, sizeof mx->path, "%s/metrics.jsonl", cfg->run.dir);
-    CHECK_CODE(CODE_CONFIG, n < (int)sizeof mx->path, "run.dir is longer than %d bytes", PATH_MAX);
-    mx->fd = open(mx->path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+    rundir_metrics(cfg->run.dir, mx->path, sizeof mx->path);
+    const int how = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (id->goes_on ? 0 : O_TRUNC);
+    mx->fd = open(mx->path, how, 0666);
     CHECK_CODE(CODE_IO, mx->fd >= 0, "cannot open %s: %s", mx->path, strerror(errno));
     write_line(mx, identity_object(mesh, id));
     return mx;
@@ -247,6 +207,18 @@ void metrics_eval(struct metrics *mx, const struct eval_report *r)
     mx->sum.eval_loss = r->loss;
     mx->sum.time_s[TIME_EVAL] += r->seconds;
     console_eval(&mx->console, r);
+}
+
+void metrics_checkpoint(struct metrics *mx, const struct checkpoint_report *r)
+{
+    if (!mx->writes) return;
+    json_t *o = json_object();
+    set(o, "step", json_integer(r->step));
+    set(o, "ckpt_bytes", json_integer(r->bytes));
+    set(o, "ckpt_stall_s", real(r->stall_s));
+    set(o, "ckpt_write_s", real(r->write_s));
+    write_line(mx, o);
+    console_checkpoint(&mx->console, r);
 }
 
 void metrics_param_hash(struct metrics *mx, uint64_t hash, double l2)

@@ -50,14 +50,22 @@ struct run_identity {
     int64_t params_total, params_active;
     double flop_per_token;   /* exact causal, forward + backward, for the share of peak */
     double peak_flops;       /* all ranks together, measured; 0: unknown */
+    bool resumed;            /* from a checkpoint */
+    bool goes_on;            /* one of run.dir: lines are added to those that are there */
+    int64_t first_step;      /* steps that were done before */
     const char *peak_source; /* e.g. "measured F32 products, 2 ranks x 1 threads" */
 };
 
 struct metrics;
 
+struct checkpoint_report {
+    int64_t step, bytes;
+    double stall_s, write_s; /* of rank 0: the steps waited; from then until it was safe */
+};
+
 /* Opens run.dir/metrics.jsonl and writes the identity line. Only rank 0 does anything; elsewhere
- * it returns an object that ignores all calls. Fatal: CODE_CONFIG when run.dir has something in it
- * and run.overwrite is not set, CODE_IO when a write fails, here and later. */
+ * it returns an object that ignores all calls. run.dir is there. Fatal: CODE_IO when a write fails,
+ * here and later. */
 struct metrics *metrics_open(const struct config *cfg, const struct mesh *mesh,
                              const struct run_identity *id);
 
@@ -65,6 +73,9 @@ struct metrics *metrics_open(const struct config *cfg, const struct mesh *mesh,
  * last step. The first step is marked as an outlier: it does not enter the median. */
 void metrics_step(struct metrics *mx, const struct step_report *r);
 void metrics_eval(struct metrics *mx, const struct eval_report *r);
+
+/* A checkpoint is safe. */
+void metrics_checkpoint(struct metrics *mx, const struct checkpoint_report *r);
 
 /* debug.param_hash */
 void metrics_param_hash(struct metrics *mx, uint64_t hash, double l2);

@@ -7,8 +7,8 @@
 
 const char *memory_role_name(enum memory_role role)
 {
-    static const char *const names[N_ROLES] = {"weights", "gradients", "optimizer", "activations",
-                                               "staging"};
+    static const char *const names[N_ROLES] = {"weights",     "gradients", "optimizer",
+                                               "activations", "staging",   "checkpoint"};
     return names[role];
 }
 

@@ -15,6 +15,7 @@ enum memory_role {
     ROLE_OPTIMIZER,
     ROLE_ACTIVATIONS,
     ROLE_STAGING,
+    ROLE_CHECKPOINT, /* the copy that is written behind training */
     N_ROLES
 };
 const char *memory_role_name(enum memory_role role); /* "weights", ... */

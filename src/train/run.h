@@ -13,8 +13,18 @@
 #include "train/metrics.h"
 #include "train/plan.h"
 
+/* What the ranks tell one another at the end of each step, summed over them. */
+struct agreed {
+    double save_due;               /* rank 0's clock: checkpoint.every_minutes have passed */
+    double save_busy, save_failed; /* ranks whose part of a save is on its way, has failed */
+};
+enum { N_AGREED = sizeof(struct agreed) / sizeof(double) };
+
+struct saver;
+
 struct run {
     const struct config *cfg;
+    const char *version; /* of the program */
     struct mesh mesh;
     const struct backend *be; /* NULL: a plan pass */
     struct stream *stream;
@@ -22,7 +32,7 @@ struct run {
     bool worst_routing; /* plan pass, see struct model_parts */
     struct comm comm;
     struct plan plan;
-    struct arena weights, grads, optimizer, staging;
+    struct arena weights, grads, optimizer, staging, snapshot;
     struct param_table params;
     struct optim optim;
     struct model model;
@@ -35,9 +45,17 @@ struct run {
     struct reader *train_reader, *heldout_reader;
     struct metrics *metrics;
     struct progress progress;
-    int skipped_in_row;      /* steps, up to now */
-    double data_s;           /* waiting for data in this step */
-    struct fault data_fault; /* of this rank's reader; all zero: none */
+    bool resumed;       /* from a checkpoint */
+    bool resumed_own;   /* one of run.dir; known to rank 0 */
+    bool has_eval;      /* its metrics have the evaluation after its step */
+    int skipped_in_row; /* steps, up to now */
+    double last_loss;   /* of the last step */
+    struct agreed agreed;
+    struct saver *saver;         /* NULL: checkpoints are off */
+    void *copy_of[3][N_BUCKETS]; /* in snapshot: masters and moments of a save */
+    float *copy_of_bias;         /* [n_moe, E] */
+    double data_s;               /* waiting for data in this step */
+    struct fault data_fault;     /* of this rank's reader; all zero: none */
 
     int max_micro;                /* micro-batches a rank has in one step, at most */
     int32_t *token, *doc_start;   /* [max_micro, B, T + 1] of this step */
@@ -90,8 +108,11 @@ struct bad_losses run_take_bad_losses(struct run *run);
 /* End the job with data_fault of the lowest rank that has one. Collective over world. */
 void run_agree_data(const struct run *run);
 
-/* Samples that all steps of the run take. */
-int64_t run_samples_wanted(const struct config *cfg);
+/* Samples that have been taken when all steps of the run are done, from here on. */
+int64_t run_samples_wanted(const struct config *cfg, const struct progress *from);
+
+/* Every rank's part of run->agreed, summed. Collective. */
+void run_agree(struct run *run);
 
 /* Loss over the held-out set (train.eval_sequences of it), reported through metrics. */
 void run_eval(struct run *run);

@@ -6,8 +6,11 @@
 #include "base/mem.h"
 #include "base/place.h"
 #include "topo/wait.h"
+#include "train/restore.h"
 #include "train/run.h"
+#include "train/save.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
@@ -80,6 +83,7 @@ void run_place(struct run *run, const struct memory *memory)
     take_arena(run, &run->weights, memory, ROLE_WEIGHTS);
     take_arena(run, &run->grads, memory, ROLE_GRADIENTS);
     take_arena(run, &run->optimizer, memory, ROLE_OPTIMIZER);
+    take_arena(run, &run->snapshot, memory, ROLE_CHECKPOINT);
     param_table_init(&run->params, run->cfg, &run->mesh);
     param_table_place(&run->params, &run->weights, &run->grads);
     comm_init(&run->comm, &run->mesh, run->be, run->stream, &run->staging);
@@ -95,6 +99,7 @@ void run_place(struct run *run, const struct memory *memory)
                                       .worst_routing = run->worst_routing};
     model_init(&run->model, &parts, memory ? &memory->activations : NULL);
     take_buffers(run);
+    save_place(run);
 }
 
 void run_unplace(struct run *run)
@@ -106,8 +111,10 @@ void run_unplace(struct run *run)
     optim_free(&run->optim);
     comm_free(&run->comm);
     param_table_free(&run->params);
-    struct arena *arenas[] = {&run->optimizer, &run->grads, &run->weights, &run->staging};
-    for (int i = 0; run->be && i < 4; i++) run->be->free(arenas[i]->base);
+    struct arena *arenas[] = {&run->snapshot, &run->optimizer, &run->grads, &run->weights,
+                              &run->staging};
+    for (size_t i = 0; run->be && i < sizeof arenas / sizeof *arenas; i++)
+        run->be->free(arenas[i]->base);
 }
 
 struct memory run_memory(const struct run *run)
@@ -118,13 +125,14 @@ struct memory run_memory(const struct run *run)
                                     [ROLE_GRADIENTS] = run->grads.peak,
                                     [ROLE_OPTIMIZER] = run->optimizer.peak,
                                     [ROLE_ACTIVATIONS] = a.state + a.stack + a.scratch,
-                                    [ROLE_STAGING] = run->staging.peak},
+                                    [ROLE_STAGING] = run->staging.peak,
+                                    [ROLE_CHECKPOINT] = run->snapshot.peak},
                            .activations = a};
 }
 
-int64_t run_samples_wanted(const struct config *cfg)
+int64_t run_samples_wanted(const struct config *cfg, const struct progress *from)
 {
-    struct progress at = {0};
+    struct progress at = *from;
     while (at.step < cfg->train.steps) {
         const int batch = schedule_global_batch(cfg, &at);
         at.step++;
@@ -140,7 +148,7 @@ static void check_epochs(const struct run *run)
     const struct config *cfg = run->cfg;
     const struct dataset *ds = run->train_data;
     const int n = cfg->data.max_epochs > 0 ? dataset_sources(ds) : 0;
-    const int64_t all = run_samples_wanted(cfg);
+    const int64_t all = run_samples_wanted(cfg, &run->progress);
 
     for (int s = 0; s < n; s++) {
         const struct source_info source = dataset_source_info(ds, s);
@@ -174,7 +182,6 @@ static void open_data(struct run *run)
     agree(batch <= epoch, CODE_DATA,
           "train data: %lld sequences of %d tokens, one batch takes %d (train.global_batch)",
           (long long)epoch, T, batch);
-    check_epochs(run);
     run->train_reader = reader_init(run->train_data, (uint64_t)cfg->run.seed, cfg->data.shuffle,
                                     cfg->train.micro_batch, 2 * run->max_micro);
     if (run->heldout_data)
@@ -209,7 +216,7 @@ static void measure_machine(struct run *run)
 static void open_metrics(struct run *run)
 {
     const struct run_identity id = {
-        .version = DSV3_VERSION,
+        .version = run->version,
         .config_hash = config_hash(run->cfg),
         .train_fingerprint = dataset_fingerprint(run->train_data),
         .heldout_fingerprint = run->heldout_data ? dataset_fingerprint(run->heldout_data) : 0,
@@ -217,7 +224,10 @@ static void open_metrics(struct run *run)
         .params_active = run->counts.params_active,
         .flop_per_token = run->counts.flop_exact,
         .peak_flops = run->peak_flops,
-        .peak_source = run->peak_source};
+        .peak_source = run->peak_source,
+        .resumed = run->resumed,
+        .goes_on = run->resumed_own,
+        .first_step = run->progress.step};
     run->metrics = metrics_open(run->cfg, &run->mesh, &id);
 }
 
@@ -244,6 +254,8 @@ void run_init(struct run *run, const struct config *cfg)
 {
     memset(run, 0, sizeof *run);
     run->cfg = cfg;
+    run->version = DSV3_VERSION;
+    run->last_loss = NAN;
     place_at("mesh");
     mesh_init(&run->mesh, cfg);
     arm_fault(run);
@@ -259,13 +271,16 @@ void run_init(struct run *run, const struct config *cfg)
           CODE_CONFIG, "debug.bad_grad_param %s: no such parameter", cfg->debug.bad_grad_param);
     place_at("data");
     open_data(run);
+    run_resume(run);
+    check_epochs(run);
+    run_begin(run);
+    save_init(run);
+    if (run->resumed) save_is_at(run, run->progress.step);
     place_at("measurement");
     measure_machine(run);
     place_at("metrics");
     open_metrics(run);
     run_print_summary(run);
-    place_at("weights");
-    optim_init_weights(&run->optim);
     comm_take_count(&run->comm);
 }
 
@@ -273,6 +288,7 @@ void run_free(struct run *run)
 {
     metrics_close(run->metrics);
     mem_thaw();
+    save_free(run);
     if (run->heldout_data) {
         reader_free(run->heldout_reader);
         dataset_close(run->heldout_data);

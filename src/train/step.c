@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/place.h"
 #include "train/run.h"
+#include "train/save.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -138,15 +139,15 @@ static int first_bad_loss(const struct run *run)
  * name would point to the wrong place. bad: first_bad_loss of this rank. Collective. */
 static void skip_bad_loss(struct run *run, int bad)
 {
-    const int n_mtp = run->model.n_mtp, rank = run->mesh.rank, size = run->mesh.size;
-    double negated = -(bad < n_mtp + 2 ? rank : size); /* minimum is minus the maximum of these */
-    comm_all_reduce_host(&run->comm, AXIS_WORLD, &negated, 1, REDUCE_MAX);
-    CHECK(negated > -size, "the sum of all ranks' losses is not finite, but each of them is");
+    const int n_mtp = run->model.n_mtp;
+    const int first = comm_lowest_rank(&run->comm, bad < n_mtp + 2);
+    CHECK(first < run->mesh.size,
+          "the sum of all ranks' losses is not finite, but each of them is");
     char what[80], stage[32] = "loss";
     if (bad > 0) snprintf(stage, sizeof stage, "loss of MTP depth %d", bad);
     if (bad == n_mtp + 1) snprintf(stage, sizeof stage, "balance loss");
     snprintf(what, sizeof what, "the %s of this rank's tokens is not finite", stage);
-    skip_step(run, (int)-negated, what);
+    skip_step(run, first, what);
 }
 
 struct bad_losses run_take_bad_losses(struct run *run)
@@ -156,12 +157,10 @@ struct bad_losses run_take_bad_losses(struct run *run)
     RUN(run, copy, &mine, m->n_bad_loss, sizeof mine);
     RUN(run, zero, m->n_bad_loss, sizeof mine);
     RUN(run, stream_sync);
-    double all = (double)mine, negated = -run->mesh.rank;
+    double all = (double)mine;
     comm_all_reduce_host(&run->comm, AXIS_WORLD, &all, 1, REDUCE_SUM);
     if (all == 0) return (struct bad_losses){0};
-    if (mine == 0) negated = -run->mesh.size; /* the minimum is minus the maximum of these */
-    comm_all_reduce_host(&run->comm, AXIS_WORLD, &negated, 1, REDUCE_MAX);
-    return (struct bad_losses){(int64_t)all, (int)-negated};
+    return (struct bad_losses){(int64_t)all, comm_lowest_rank(&run->comm, mine > 0)};
 }
 
 /* loss_sum of all ranks to means; the balance term was added once on every tp rank. Resets. False:
@@ -231,7 +230,8 @@ static void take_times(struct run *run, struct step_report *r, double start)
     const struct comm_count count = comm_take_count(&run->comm);
     double bytes[2] = {(double)count.bytes_intra, (double)count.bytes_inter};
     comm_all_reduce_host(&run->comm, AXIS_WORLD, bytes, 2, REDUCE_SUM);
-    comm_take_count(&run->comm); /* the report's own sum is no part of any step */
+    run_agree(run);
+    comm_take_count(&run->comm); /* the report's own sums are no part of any step */
     r->bytes_intra = (int64_t)bytes[0];
     r->bytes_inter = (int64_t)bytes[1];
     r->step_s = clock_s() - start;
@@ -324,23 +324,30 @@ void run_step(struct run *run)
     r.tokens = next.tokens;
     r.skipped = next.skipped = run->progress.skipped;
     run->progress = next;
+    run->last_loss = r.loss;
     check_given_back(run);
     take_times(run, &r, start);
     if (profiled) profile_stop(&(struct profile_step){r.step_s, run->data_s, r.comm_s});
     metrics_step(run->metrics, &r);
 }
 
-void run_loop(struct run *run)
+void run_agree(struct run *run)
+{
+    run->agreed = (struct agreed){0};
+    save_tell(run, &run->agreed);
+    comm_all_reduce_host(&run->comm, AXIS_WORLD, (double *)&run->agreed, N_AGREED, REDUCE_SUM);
+}
+
+static void evaluate(struct run *run)
 {
     const struct config_train *t = &run->cfg->train;
-    run_request_step(run, &run->progress);
-    while (run->progress.step < t->steps) {
-        run_step(run);
-        mem_freeze();
-        const int64_t step = run->progress.step;
-        const bool due = t->eval_every > 0 && step % t->eval_every == 0;
-        if (run->heldout_data && (due || step == t->steps)) run_eval(run);
-    }
+    const int64_t step = run->progress.step;
+    const bool due = step > 0 && t->eval_every > 0 && step % t->eval_every == 0;
+    if (run->heldout_data && (due || step == t->steps)) run_eval(run);
+}
+
+static void end_loop(struct run *run)
+{
     place_stage("end", -1);
     run_print_memory(run);
     if (run->cfg->debug.param_hash) {
@@ -350,4 +357,21 @@ void run_loop(struct run *run)
         metrics_param_hash(run->metrics, hash, l2);
     }
     if (run->cfg->debug.profile && run->mesh.rank == 0) profile_print(stdout, &run->bounds);
+}
+
+void run_loop(struct run *run)
+{
+    const int64_t n_steps = run->cfg->train.steps;
+    if (run->resumed && !run->has_eval) evaluate(run); /* the run had ended before it could */
+    if (run->progress.step < n_steps) run_request_step(run, &run->progress);
+    while (run->progress.step < n_steps) {
+        run_step(run);
+        mem_freeze();
+        evaluate(run);
+        save_advance(run);
+        if (save_due(run)) save_start(run);
+    }
+    if (run->cfg->checkpoint.on_exit) save_now(run);
+    save_wait(run);
+    end_loop(run);
 }

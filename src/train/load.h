@@ -1,0 +1,23 @@
+/*
+ * load.h - tensors of a checkpoint into a run, whatever mesh has written them: every rank reads its
+ * pieces (pieces.h). What is read is checked first: by the checksums of the boxes themselves where
+ * they are those that were written, else all written boxes are, each by one of the ranks.
+ *
+ * A fault of any rank is every rank's: -1 on all; rank 0's fault is that of the lowest that has
+ * one. Collective.
+ */
+#pragma once
+
+#include "ckpt/manifest.h"
+#include "train/run.h"
+
+/* Each tensor of the run that the manifest lacks or has in another shape. Not collective. */
+void load_check_tensors(const struct run *run, const struct manifest *m, struct err_list *errs);
+
+/* Masters, moments and biases; then the weights of all ranks, which are compared. */
+int load_try_all(struct run *run, const struct manifest *m, const char *dir, struct fault *fault);
+
+/* Weights and biases that the checkpoint has in the same shape; the others keep their values. Rank
+ * 0 prints which these are. */
+int load_try_weights(struct run *run, const struct manifest *m, const char *dir,
+                     struct fault *fault);

@@ -1,0 +1,268 @@
+/* restore.c - see restore.h: which checkpoint, and whether it fits. load.c reads its tensors. */
+#include "train/restore.h"
+
+#include "base/err.h"
+#include "base/place.h"
+#include "base/text.h"
+#include "ckpt/store.h"
+#include "train/load.h"
+#include "train/rundir.h"
+#include "train/save.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The checkpoints that may be taken, in the order in which they are tried. Rank 0 knows them. */
+struct candidates {
+    char root[PATH_MAX];
+    int64_t *step; /* NULL: one, by its path */
+    int n, next;
+    bool named; /* run.resume is a path: there is no other choice */
+};
+
+/* Whether the path is in run.dir. */
+static bool is_inside(const char *path, const char *run_dir)
+{
+    char a[PATH_MAX], b[PATH_MAX];
+    if (!realpath(path, a) || !realpath(run_dir, b)) return false;
+    const size_t n = strlen(b);
+    return !strncmp(a, b, n) && (a[n] == '/' || a[n] == '\0');
+}
+
+/* run.dir's own come before one elsewhere that the run once started from. */
+static void find_candidates(struct candidates *c, const struct config *cfg)
+{
+    struct fault fault = {0};
+    int64_t *unfinished;
+    const char *resume = cfg->run.resume;
+    *c = (struct candidates){0};
+    if (!strcmp(resume, "none")) return;
+    save_root(cfg, c->root, sizeof c->root);
+    if (strcmp(resume, "auto") != 0 && is_inside(resume, cfg->run.dir)) {
+        c->named = true;
+        c->n = 1;
+        return;
+    }
+    c->n = store_try_list(c->root, &c->step, &fault);
+    CHECK_CODE(fault.code, c->n >= 0, "%s", fault.why);
+    const int n = store_try_list_unfinished(c->root, &unfinished, &fault);
+    for (int i = 0; i < n; i++)
+        warn_line("%s/step-%08" PRId64 ".tmp was not finished, and is not looked at", c->root,
+                  unfinished[i]);
+    free(unfinished);
+    if (c->n > 0 || !strcmp(resume, "auto")) return;
+    c->named = true;
+    c->n = 1;
+}
+
+/* ROOT stands for ROOT/latest. */
+static void resolve(const char *path, char dir[CKPT_PATH])
+{
+    snprintf(dir, CKPT_PATH, "%.4000s/latest", path);
+    if (access(dir, F_OK) != 0) snprintf(dir, CKPT_PATH, "%.4000s", path);
+}
+
+/* The newest checkpoint before `step` beside a broken one, for whoever named that; or nothing. */
+static void offer(const char *broken, char text[CKPT_PATH + 64])
+{
+    char root[CKPT_PATH], dir[CKPT_PATH], real[PATH_MAX];
+    struct fault fault = {0};
+    int64_t *steps = NULL;
+    *text = '\0';
+    if (!realpath(broken, real)) return;
+    snprintf(root, sizeof root, "%.4000s", real);
+    char *slash = strrchr(root, '/');
+    if (!slash || slash == root) return;
+    *slash = '\0';
+    const int n = store_try_list(root, &steps, &fault);
+    for (int i = 0; i < n && !*text; i++) {
+        struct manifest m;
+        if (strcmp(store_path(dir, root, steps[i]), real) >= 0) continue;
+        if (!manifest_try_read(&m, dir, &fault))
+            snprintf(text, CKPT_PATH + 64, "; the one before it: run.resume=%s", dir);
+        manifest_free(&m);
+    }
+    free(steps);
+}
+
+/* Differences, on rank 0: all of them are told before the run ends. */
+static void check_fit(const struct run *run, const struct manifest *m, const char *dir)
+{
+    struct err_list refused = {0}, taken = {0};
+    const uint64_t train = dataset_fingerprint(run->train_data);
+    const uint64_t tokenizer = dataset_tokenizer(run->train_data);
+    const uint64_t heldout = run->heldout_data ? dataset_fingerprint(run->heldout_data) : 0;
+    const struct ckpt_state *s = &m->state;
+    config_compare(m->config, run->cfg, &refused, &taken);
+    if (s->train_fingerprint != train)
+        err_add(&refused,
+                "data.train: fingerprint %016" PRIx64 " in the checkpoint, %016" PRIx64
+                " now: other data (run.init_from takes the weights alone)",
+                s->train_fingerprint, train);
+    if (s->tokenizer_fingerprint != tokenizer)
+        err_add(&refused,
+                "data.train: tokenizer %016" PRIx64 " in the checkpoint, %016" PRIx64 " now",
+                s->tokenizer_fingerprint, tokenizer);
+    if (s->heldout_fingerprint != heldout)
+        err_add(&taken,
+                "held-out data: fingerprint %016" PRIx64 " in the checkpoint, %016" PRIx64 " now",
+                s->heldout_fingerprint, heldout);
+    if (refused.n == 0) load_check_tensors(run, m, &refused);
+    if (taken.n > 0) printf("settings that differ from those of %s:\n%s", dir, taken.text);
+    if (refused.n > 0) fputs(refused.text, stderr);
+    fflush(stdout);
+    CHECK_CODE(CODE_CONFIG, refused.n == 0, "%s is of another run: %d differences", dir, refused.n);
+    err_free(&refused);
+    err_free(&taken);
+}
+
+/* Where the run goes on. Of other sequences than before, at the same token. */
+static void set_progress(struct run *run, const struct ckpt_state *s)
+{
+    const int64_t T = run->cfg->data.sequence_length;
+    run->progress = (struct progress){
+        .step = s->step, .tokens = s->tokens, .samples = s->samples, .skipped = s->skipped};
+    run->skipped_in_row = s->skipped_in_row;
+    run->last_loss = s->loss;
+    if (s->tokens == s->samples * T) return;
+    run->progress.samples = s->tokens / T;
+    if (run->mesh.rank == 0)
+        printf("resume  sequences are of %" PRId64 " tokens now: goes on with sequence %" PRId64
+               ", %" PRId64 " tokens before the end of the last step\n",
+               T, run->progress.samples, s->tokens - run->progress.samples * T);
+}
+
+static void say_resumed(const struct run *run, const struct manifest *m, const char *dir)
+{
+    char tokens[TEXT_NUMBER];
+    const struct ckpt_state *s = &m->state;
+    if (run->mesh.rank != 0) return;
+    printf("resume  %s: step %" PRId64 ", %s tokens; written by %d ranks (dp %d x tp %d, ep %d) of "
+           "version %s; parameters' hash %016" PRIx64 "\n",
+           dir, s->step, text_grouped(tokens, s->tokens), s->ranks, s->dp, s->tp, s->ep, m->version,
+           s->param_hash);
+    fflush(stdout);
+}
+
+/* Rank 0's next candidate with a good manifest, on every rank; false: no more. */
+static bool next_candidate(struct run *run, struct candidates *c, char dir[CKPT_PATH],
+                           struct manifest *m)
+{
+    char *text = NULL;
+    struct fault fault = {0};
+    while (run->mesh.rank == 0 && !text && c->next < c->n) {
+        if (c->named)
+            resolve(run->cfg->run.resume, dir);
+        else
+            store_path(dir, c->root, c->step[c->next]);
+        c->next++;
+        if (!manifest_try_read(m, dir, &fault)) text = manifest_to_text(m);
+        manifest_free(m);
+        if (!text && c->named) {
+            char before[CKPT_PATH + 64];
+            offer(dir, before);
+            DIE(fault.code, "run.resume: %s%s", fault.why, before);
+        }
+        if (!text) warn_line("%s is passed over: %s", dir, fault.why);
+    }
+    char *shared = mesh_broadcast_text(text ? text : "");
+    char *where = mesh_broadcast_text(text ? dir : "");
+    free(text);
+    snprintf(dir, CKPT_PATH, "%s", where);
+    const bool found = *shared;
+    if (found) {
+        const int bad = manifest_try_parse(m, shared, dir, &fault);
+        CHECK(!bad, "%s", fault.why);
+    }
+    free(where);
+    free(shared);
+    return found;
+}
+
+void run_resume(struct run *run)
+{
+    struct candidates c = {0};
+    struct manifest m = {0};
+    struct fault fault;
+    char dir[CKPT_PATH];
+    bool done = false;
+    if (run->mesh.rank == 0) find_candidates(&c, run->cfg);
+    while (!done && next_candidate(run, &c, dir, &m)) {
+        if (run->mesh.rank == 0) check_fit(run, &m, dir);
+        done = load_try_all(run, &m, dir, &fault) == 0;
+        if (done) {
+            say_resumed(run, &m, dir);
+            run->resumed_own = run->mesh.rank == 0 && is_inside(dir, run->cfg->run.dir);
+            set_progress(run, &m.state);
+        } else if (run->mesh.rank == 0) {
+            char before[CKPT_PATH + 64];
+            offer(dir, before);
+            CHECK_CODE(fault.code, !c.named, "run.resume: %s%s", fault.why, before);
+            warn_line("%s is passed over: %s", dir, fault.why);
+        }
+        manifest_free(&m);
+    }
+    const bool none = run->mesh.rank == 0 && !done && c.n > 0;
+    CHECK_CODE(
+        CODE_DATA, !none,
+        "%s: none of %d checkpoints is whole; run.resume=none with run.overwrite=true starts "
+        "anew",
+        c.root, c.n);
+    free(c.step);
+    run->resumed = done;
+}
+
+/* A run that starts anew where an old one was: its checkpoints would be taken for this one's. */
+static void remove_checkpoints(const struct run *run)
+{
+    char root[PATH_MAX];
+    struct fault fault = {0};
+    const int bad = store_try_remove(save_root(run->cfg, root, sizeof root), &fault);
+    CHECK_CODE(fault.code, !bad, "%s", fault.why);
+}
+
+static void start_from_weights(struct run *run)
+{
+    char dir[CKPT_PATH];
+    struct manifest m = {0};
+    struct fault fault = {0};
+    resolve(run->cfg->run.init_from, dir);
+    const int bad = manifest_try_read(&m, dir, &fault);
+    AGREE(MPI_COMM_WORLD, !bad, fault.code, fault.why);
+    const int broken = load_try_weights(run, &m, dir, &fault);
+    AGREE(MPI_COMM_WORLD, !broken, fault.code, fault.why);
+    manifest_free(&m);
+}
+
+/* Later checkpoints are broken, or of steps that will be done again. */
+static void set_later_aside(const struct run *run)
+{
+    char root[PATH_MAX];
+    struct fault fault = {0};
+    const int n =
+        store_try_set_aside(save_root(run->cfg, root, sizeof root), run->progress.step, &fault);
+    CHECK_CODE(fault.code, n >= 0, "%s", fault.why);
+    if (n > 0) printf("resume  %d later checkpoints are named .left now\n", n);
+}
+
+void run_begin(struct run *run)
+{
+    double has_eval = 0;
+    place_at("weights");
+    if (run->mesh.rank == 0 && run->resumed_own) {
+        set_later_aside(run);
+        has_eval = rundir_cut_metrics(run->cfg->run.dir, run->progress.step);
+    } else if (run->mesh.rank == 0) {
+        rundir_claim(run->cfg);
+        remove_checkpoints(run);
+    }
+    comm_all_reduce_host(&run->comm, AXIS_WORLD, &has_eval, 1, REDUCE_MAX);
+    run->has_eval = has_eval > 0;
+    if (run->resumed) return;
+    optim_init_weights(&run->optim);
+    if (*run->cfg->run.init_from) start_from_weights(run);
+}
