@@ -363,7 +363,10 @@ void run_loop(struct run *run)
 {
     const int64_t n_steps = run->cfg->train.steps;
     if (run->resumed && !run->has_eval) evaluate(run); /* the run had ended before it could */
-    if (run->progress.step < n_steps) run_request_step(run, &run->progress);
+    if (run->progress.step < n_steps)
+        run_request_step(run, &run->progress);
+    else if (run->mesh.rank == 0)
+        printf("nothing to do: all %lld steps are done\n", (long long)n_steps);
     while (run->progress.step < n_steps) {
         run_step(run);
         mem_freeze();
