@@ -17,6 +17,15 @@ static const char *const groups[] = {"model", "exp_avg", "exp_avg_sq"};
 
 #define H5_CHECK(call) CHECK((call) >= 0, "HDF5 failed")
 
+const char *layout_hdf5_version(void)
+{
+    static char text[32];
+    unsigned major, minor, release;
+    H5_CHECK(H5get_libversion(&major, &minor, &release));
+    snprintf(text, sizeof text, "%u.%u.%u", major, minor, release);
+    return text;
+}
+
 static hid_t h5_open(hid_t id)
 {
     CHECK(id >= 0, "HDF5 failed");

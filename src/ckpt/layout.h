@@ -8,6 +8,8 @@
 
 #include "ckpt/manifest.h"
 
+const char *layout_hdf5_version(void); /* "1.10.8" */
+
 enum { CKPT_ALIGN = 4096 }; /* every tensor starts on such a boundary */
 
 struct layout_part {

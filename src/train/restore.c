@@ -59,11 +59,14 @@ static void find_candidates(struct candidates *c, const struct config *cfg)
     c->n = 1;
 }
 
-/* ROOT stands for ROOT/latest. */
+/* A run's directory and that of its checkpoints stand for the newest. */
 static void resolve(const char *path, char dir[CKPT_PATH])
 {
-    snprintf(dir, CKPT_PATH, "%.4000s/latest", path);
-    if (access(dir, F_OK) != 0) snprintf(dir, CKPT_PATH, "%.4000s", path);
+    static const char *const inside[] = {"/checkpoints/latest", "/latest", ""};
+    for (size_t i = 0; i < sizeof inside / sizeof *inside; i++) {
+        snprintf(dir, CKPT_PATH, "%.4000s%s", path, inside[i]);
+        if (access(dir, F_OK) == 0) return;
+    }
 }
 
 /* The newest checkpoint before `step` beside a broken one, for whoever named that; or nothing. */

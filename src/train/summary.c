@@ -3,6 +3,7 @@
  * mesh, memory, data, steps, decay), after them the memory it has taken beside the plan.
  */
 #include "base/mem.h"
+#include "ckpt/layout.h"
 #include "train/run.h"
 
 #include <stdio.h>
@@ -25,12 +26,12 @@ static void print_model(const struct run *run)
 }
 
 /* "Open MPI v4.1.4": what stands before the first comma. */
-static void print_mpi(void)
+static void print_libraries(void)
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING];
     int n;
     MPI_CHECK(MPI_Get_library_version(text, &n));
-    printf("mpi     %.*s\n", (int)strcspn(text, ",\n"), text);
+    printf("with    %.*s, HDF5 %s\n", (int)strcspn(text, ",\n"), text, layout_hdf5_version());
 }
 
 static void print_mesh(const struct run *run)
@@ -144,7 +145,7 @@ void run_print_summary(const struct run *run)
 {
     if (run->mesh.rank != 0) return;
     print_model(run);
-    print_mpi();
+    print_libraries();
     print_mesh(run);
     print_memory(run);
     print_data(run);

@@ -1,0 +1,73 @@
+# What a run goes on with may differ from what the checkpoint was made with: other shapes, vocabulary
+#TEST timeout=100 cores=2
+# or data are refused with every difference, other settings are told and taken; sequences of another
+# length go on at the same token; weights alone start a new run, and what is not taken is listed.
+. tests/lib_resume.sh
+make_run
+set -- topology.ep=2
+
+first run 2 4 "$@"
+before=$(find "$tmp/run" -type f -exec ls -l --time-style=full-iso {} +)
+
+# differs CODE WORDS ... -- [key=value ...]: refused, with all of the words.
+differs() {
+    words=
+    while [ "$1" != -- ]; do
+        words="$words$1
+"
+        shift
+    done
+    shift
+    code=0
+    train run 2 train.steps=6 $open_end topology.ep=2 "$@" || code=$?
+    [ $code = 78 ] || fail "$*: exit code $code: $(cat "$tmp/run.err")"
+    printf %s "$words" | while read -r line; do
+        grep -q -e "$line" "$tmp/run.err" || fail "$*: '$line' is not in: $(cat "$tmp/run.err")"
+    done
+    [ "$before" = "$(find "$tmp/run" -type f -exec ls -l --time-style=full-iso {} +)" ] ||
+        fail "$*: something was written"
+}
+differs 'model.hidden_size: 64 in the checkpoint, 128 now' \
+    'model.kv_lora_rank: 16 in the checkpoint, 8 now' 'step-00000004 is of another run: 2 diff' \
+    -- model.hidden_size=128 model.kv_lora_rank=8
+differs 'model.vocab_size: 512 in the checkpoint, 640 now' -- model.vocab_size=640
+differs 'model.num_nextn_predict_layers: 1 in the checkpoint, 0 now' \
+    -- model.num_nextn_predict_layers=0
+head -c 20000 "$tmp/text" >"$tmp/part"
+"$DSV3_BUILD/dsv3-tokenize" --separator ===== --out "$tmp/other.tok.zst" "$tmp/part" >/dev/null
+differs 'data.train: fingerprint .* other data' -- data.train="$tmp/other.tok.zst" data.heldout=[]
+
+cp -r "$tmp/run" "$tmp/longer"
+first longer 2 6 "$@" optimizer.lr=2e-3 train.global_batch=4 train.log_every=1
+resumed_at longer 4
+for line in 'optimizer.lr: 0.001 in the checkpoint, 0.002 now' \
+    'train.global_batch: 8 in the checkpoint, 4 now'; do
+    grep -q "^$line" "$tmp/longer.out" || fail "'$line' is not in: $(cat "$tmp/longer.out")"
+done
+grep '"step":5,' "$tmp/longer/metrics.jsonl" | grep -q "\"tokens\":$((4 * 8 * 32 + 4 * 32))," ||
+    fail 'other tokens'
+
+# 4 steps of 8 x 32 tokens are 64 sequences of 16, and 42 of 24 and 16 tokens
+cp -r "$tmp/run" "$tmp/shorter"
+first shorter 2 6 "$@" data.sequence_length=16 data.shuffle=false
+grep -q 'of 16 tokens now: goes on with sequence 64, 0 tokens before' "$tmp/shorter.out" ||
+    fail "not at the same token: $(cat "$tmp/shorter.out")"
+cp -r "$tmp/run" "$tmp/uneven"
+first uneven 2 6 "$@" data.sequence_length=24
+grep -q 'of 24 tokens now: goes on with sequence 42, 16 tokens before' "$tmp/uneven.out" ||
+    fail "not at the same token: $(cat "$tmp/uneven.out")"
+
+# the weights alone: other data, another number of experts, no MTP module
+first new 2 2 data.train="$tmp/heldout.tok.zst" run.init_from="$tmp/run" \
+    model.num_nextn_predict_layers=0 model.moe_intermediate_size=16
+for line in '^init .*tensors from .*/run/checkpoints/latest' \
+    'not taken: model/model.layers.1.mlp.experts.0.up_proj.weight \[16, 64\], .* has as \[32, 64\]' \
+    'not used: model/model.layers.4.eh_proj.weight'; do
+    grep -q "$line" "$tmp/new.out" || fail "'$line' is not in: $(cat "$tmp/new.out")"
+done
+[ "$(grep -c '"loss":' "$tmp/new/metrics.jsonl")" = 2 ] || fail 'not a new run'
+first same 2 1 "$@" run.init_from="$tmp/run/checkpoints" optimizer.lr=1e-30 optimizer.min_lr=0 optimizer.warmup_steps=0 \
+    debug.param_hash=true optimizer.weight_decay=0
+cp -r "$tmp/run" "$tmp/done"
+first done 2 4 "$@" debug.param_hash=true
+[ "$(hash_of same)" = "$(hash_of done)" ] || fail 'other weights than those of the checkpoint'
