@@ -1,5 +1,5 @@
-# lib_resume.sh - for tests of runs that are killed and go on (". tests/lib_resume.sh"). Variables of
-# these functions have names of their own: sh has no local ones.
+# lib_resume.sh - for tests of runs that are killed and go on (". tests/lib_resume.sh"). Variables
+# of these functions have names of their own: sh has no local ones.
 . tests/lib_train.sh
 
 # killed NAME RANKS AT [key=value ...]: the last rank dies in step AT.
@@ -11,8 +11,8 @@ killed() {
     return 0
 }
 
-# first NAME RANKS STEPS [key=value ...]: the first steps of a run that does not know how long it will
-# be, and a checkpoint of the last of them.
+# first NAME RANKS STEPS [key=value ...]: the first steps of a run that does not know how long it
+# will be, and a checkpoint of the last of them.
 first() {
     f_name=$1 f_np=$2 f_steps=$3
     shift 3

@@ -1,4 +1,4 @@
-# What a run goes on with may differ from what the checkpoint was made with: other shapes, vocabulary
+# A run may go on with other settings than the checkpoint was made with: other shapes, vocabulary
 #TEST timeout=100 cores=2
 # or data are refused with every difference, other settings are told and taken; sequences of another
 # length go on at the same token; weights alone start a new run, and what is not taken is listed.
@@ -61,13 +61,13 @@ grep -q 'of 24 tokens now: goes on with sequence 42, 16 tokens before' "$tmp/une
 first new 2 2 data.train="$tmp/heldout.tok.zst" run.init_from="$tmp/run" \
     model.num_nextn_predict_layers=0 model.moe_intermediate_size=16
 for line in '^init .*tensors from .*/run/checkpoints/latest' \
-    'not taken: model/model.layers.1.mlp.experts.0.up_proj.weight \[16, 64\], .* has as \[32, 64\]' \
+    'not taken: model/model.layers.1.mlp.experts.0.up_proj.weight \[16, 64\], .* as \[32, 64\]' \
     'not used: model/model.layers.4.eh_proj.weight'; do
     grep -q "$line" "$tmp/new.out" || fail "'$line' is not in: $(cat "$tmp/new.out")"
 done
 [ "$(grep -c '"loss":' "$tmp/new/metrics.jsonl")" = 2 ] || fail 'not a new run'
-first same 2 1 "$@" run.init_from="$tmp/run/checkpoints" optimizer.lr=1e-30 optimizer.min_lr=0 optimizer.warmup_steps=0 \
-    debug.param_hash=true optimizer.weight_decay=0
+first same 2 1 "$@" run.init_from="$tmp/run/checkpoints" optimizer.lr=1e-30 \
+    optimizer.min_lr=0 optimizer.warmup_steps=0 debug.param_hash=true optimizer.weight_decay=0
 cp -r "$tmp/run" "$tmp/done"
 first done 2 4 "$@" debug.param_hash=true
 [ "$(hash_of same)" = "$(hash_of done)" ] || fail 'other weights than those of the checkpoint'

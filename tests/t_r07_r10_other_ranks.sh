@@ -1,6 +1,6 @@
-# A run goes on on another number of ranks and another micro-batch: the same tokens in every step, the
+# A run goes on with another number of ranks and another micro-batch: the same tokens in every
 #TEST timeout=200 cores=2
-# same losses within 1e-5 (sums over other parts round differently), whatever wrote the checkpoint.
+# step, the same losses within 1e-5 (sums over other parts round differently), whoever wrote it.
 . tests/lib_resume.sh
 make_run
 

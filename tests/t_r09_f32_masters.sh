@@ -1,6 +1,6 @@
-# Weights in BF16, a learning rate whose steps vanish in it, a resume after every step: the F32 masters
+# Weights in BF16, a learning rate whose steps vanish in it, a resume after every step: the F32
 #TEST timeout=100 cores=2
-# keep all of it.
+# masters keep all of it.
 . tests/lib_resume.sh
 make_run
 set -- train.compute_dtype=bf16 optimizer.lr=1e-7 optimizer.min_lr=0 optimizer.warmup_steps=0 \

@@ -26,11 +26,11 @@ altered() {
     same whole "$a_name" 1e-5
 }
 
-tensor=$(perl -ne 'print $1 if m{"model/model.layers.2.mlp.experts.3.up_proj.weight".*"offset": (\d+)}' \
+tensor=$(perl -ne 'print $1 if m{"model/model.layers.2.mlp.experts.3.up_proj.w.*"offset": (\d+)}' \
     "$root/step-00000006/manifest.json")
-later altered tensor tensors-00000.h5 $((tensor + 100)) 'layers.2.mlp.experts.3.up_proj.weight, box' 4 "$@"
-later altered other tensors-00000.h5 $((tensor + 100)) 'layers.2.mlp.experts.3.up_proj.weight, box' 1 \
-    "$@" topology.ep=1
+where=$((tensor + 100)) words='layers.2.mlp.experts.3.up_proj.weight, box'
+later altered tensor tensors-00000.h5 $where "$words" 4 "$@"
+later altered other tensors-00000.h5 $where "$words" 1 "$@" topology.ep=1
 later altered header tensors-00000.h5 100 'bytes around its tensors' 2 "$@"
 later altered manifest manifest.json 300 'manifest.json: checksum' 2 "$@"
 later altered settings config.yaml 10 'config.yaml: is not what' 2 "$@"

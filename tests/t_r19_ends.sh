@@ -1,6 +1,6 @@
-# Going on at the end of a run does nothing and writes nothing; a longer one does just the steps that
+# Going on at the end of a run does nothing and writes nothing; a longer one does just the steps
 #TEST timeout=60 cores=2
-# are missing, over the end of an epoch as well, and saves only when it is time.
+# that are missing, over the end of an epoch as well, and saves only when it is time.
 . tests/lib_resume.sh
 make_run
 set -- topology.ep=2 checkpoint.every=4
