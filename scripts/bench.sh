@@ -28,6 +28,8 @@ stamp() {
     done
 }
 
+unsaved="checkpoint.every_minutes=0 checkpoint.on_exit=false checkpoint.on_signal=false"
+
 key() { sed -n "s/^  $2: *\([0-9]*\).*/\1/p" "configs/models/$1.yaml"; }
 
 # The shape of a model's step: tokens a sequence, sequences a step, timed steps. And the mesh of
@@ -53,7 +55,8 @@ train() {
     m=$1 n=$2 np=$3
     shift 3
     $MPIRUN -np "$np" "$BUILD/dsv3" train "configs/models/$m.yaml" run.dir="$dir/$m" \
-        run.overwrite=true data.train=$text data.sequence_length=$T train.global_batch=$B \
+        run.overwrite=true run.resume=none $unsaved data.train=$text \
+        data.sequence_length=$T train.global_batch=$B \
         train.steps=$((n + 1)) train.mtp_loss_weight=0 train.balance_loss_alpha=0 \
         model.num_nextn_predict_layers=0 optimizer.lr=1e-4 optimizer.schedule=constant \
         optimizer.warmup_steps=1 "$@" </dev/null 2>&1 | stamp "$(now)" >"$dir/out"
