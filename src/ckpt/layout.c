@@ -13,6 +13,9 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+/* Bytes of headers, at most. */
+enum { FILE_OVERHEAD = 16384, TENSOR_OVERHEAD = 2048 };
+
 static const char *const groups[] = {"model", "exp_avg", "exp_avg_sq"};
 
 #define H5_CHECK(call) CHECK((call) >= 0, "HDF5 failed")
@@ -151,9 +154,10 @@ static void make_file(struct layout *layout, const char *scratch, struct ckpt_te
 /* How many of the n tensors go into one file. */
 static int fit(const struct ckpt_tensor *tensor, int n, int64_t file_bytes)
 {
-    int64_t sum = 0;
+    int64_t sum = FILE_OVERHEAD;
     for (int i = 0; i < n; i++) {
-        const int64_t bytes = tensor[i].n * (int64_t)dtype_bytes(tensor[i].dtype) + CKPT_ALIGN;
+        const int64_t data = tensor[i].n * (int64_t)dtype_bytes(tensor[i].dtype);
+        const int64_t bytes = (data / CKPT_ALIGN + 1) * CKPT_ALIGN + TENSOR_OVERHEAD;
         if (i > 0 && sum + bytes > file_bytes) return i;
         sum += bytes;
     }
