@@ -1,7 +1,7 @@
 #!/bin/sh
 # bench-io.sh - what goes to and from disk on this machine: checkpoints beside a plain write and
-# read of the same bytes, how long a save holds up the steps, tokens read and made. docs/performance.md
-# explains the rows.
+# read of the same bytes, how long a save holds up the steps, tokens read and made.
+# docs/performance.md explains the rows.
 #
 # usage: sh scripts/bench-io.sh
 #        MODEL=demo        which model's checkpoints (configs/models/)
