@@ -193,6 +193,9 @@ int config_try_load(struct config *cfg, const char *file, int n, char *const ove
                     struct err_list *errs);
 void config_free(struct config *cfg);
 
+/* The same from a text that names no bases; `name` stands for the file in messages. */
+int config_try_read(struct config *cfg, const char *name, const char *text, struct err_list *errs);
+
 /* What depends on the number of ranks: tp, ep, heads, experts, batch arithmetic. The same list. */
 int config_try_check_ranks(const struct config *cfg, int n_ranks, struct err_list *errs);
 

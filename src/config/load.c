@@ -338,6 +338,18 @@ int config_try_load(struct config *cfg, const char *file, int n, char *const ove
     return errs->n == n_errs ? 0 : -1;
 }
 
+int config_try_read(struct config *cfg, const char *name, const char *text, struct err_list *errs)
+{
+    const int n_errs = errs->n;
+    struct loader ld = loader_init(cfg, name, errs);
+    ld.root = tree_try_parse(ld.pool, cfg->source->file, text, strlen(text), errs);
+    ld.unread = !ld.root;
+    if (ld.root) apply_section(&ld, "", ld.root);
+    check_required(&ld);
+    rules_check(cfg, errs);
+    return errs->n == n_errs ? 0 : -1;
+}
+
 void config_from_text(struct config *cfg, const char *text)
 {
     struct err_list errs = {0};

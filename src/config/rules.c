@@ -282,7 +282,7 @@ static void dump_in_run(struct check *c)
 }
 
 static const struct rule rules[] = {
-    {{"data.sequence_length", "model.max_position_embeddings"}, context_length},
+    {{"data.sequence_length", "model.max_position_embeddings", "data.train"}, context_length},
     {{"data.heldout", "data.train"}, heldout_is_apart},
     {{"data.heldout"}, heldout_weights},
     {{"data.heldout_share", "data.heldout"}, heldout_once},
