@@ -65,6 +65,17 @@ int64_t tokenizer_find(const struct tokenizer *tok, const char *text)
     return -1;
 }
 
+int64_t tokenizer_eod(const struct tokenizer *tok)
+{
+    static const char *const known[] = {"<｜end▁of▁sentence｜>", "<|endoftext|>", "<|end_of_text|>",
+                                        "</s>"};
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+        const int64_t id = tokenizer_find(tok, known[k]);
+        if (id >= 0) return id;
+    }
+    return -1;
+}
+
 const char *tokenizer_special(const struct tokenizer *tok, int i, uint32_t *id)
 {
     if (i >= tok->n_special) return NULL;

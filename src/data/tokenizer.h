@@ -35,6 +35,8 @@ bool tokenizer_is_local(const struct tokenizer *tok);
 
 /* The added token with this text, or -1. */
 int64_t tokenizer_find(const struct tokenizer *tok, const char *text);
+/* The added token that ends documents in well-known vocabularies, or -1. */
+int64_t tokenizer_eod(const struct tokenizer *tok);
 /* The i-th special token of the file and its id; NULL behind the last. */
 const char *tokenizer_special(const struct tokenizer *tok, int i, uint32_t *id);
 

@@ -298,18 +298,15 @@ static int32_t named_token(const struct job *job, const char *option, const char
     return (int32_t)id;
 }
 
-/* By default one of the tokens that end documents in well-known vocabularies. */
 static int32_t choose_eod(const struct job *job)
 {
-    static const char *const known[] = {"<｜end▁of▁sentence｜>", "<|endoftext|>", "<|end_of_text|>",
-                                        "</s>"};
+    const int64_t known = tokenizer_eod(job->tok);
     char has[512] = "";
     uint32_t id;
 
     if (!job->o->tokenizer) return BYTES_EOD;
     if (job->o->eod) return named_token(job, "--eod", job->o->eod);
-    for (int k = 0; k < 4; k++)
-        if (tokenizer_find(job->tok, known[k]) >= 0) return named_token(job, "--eod", known[k]);
+    if (known >= 0) return (int32_t)known;
     for (int i = 0; i < 8 && tokenizer_special(job->tok, i, &id); i++)
         snprintf(has + strlen(has), sizeof has - strlen(has), " %.40s",
                  tokenizer_special(job->tok, i, &id));
