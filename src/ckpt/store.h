@@ -46,6 +46,9 @@ int store_try_publish(const char *root, const struct manifest *manifest, struct 
 int store_try_prune(const char *root, int keep_last, int64_t keep_every, int64_t never,
                     struct fault *fault);
 
+/* Whether the i-th of these steps, newest first, would be removed. */
+bool store_is_old(const int64_t *steps, int i, int keep_last, int64_t keep_every, int64_t never);
+
 /* DIR and everything in it. */
 int store_try_remove(const char *dir, struct fault *fault);
 
