@@ -48,7 +48,7 @@ BENCHES := $(patsubst kernels/bench/%.c,$(BUILD)/bench/%,$(wildcard kernels/benc
 FUZZ   := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/*.c))
 FUZZED := $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,\
           $(filter src/base/% src/topo/% src/config/% src/data/%,$(SRC)))
-VERSIONED := $(patsubst %.c,$(BUILD)/%.o,$(shell grep -ls DSV3_VERSION src/*.c $(SRC)))
+VERSIONED := $(patsubst %.c,$(BUILD)/%.o,$(shell grep -ls DSV3_VERSION src/*.c tools/*/*.c $(SRC)))
 
 all: $(MAIN) $(TOOLS) ## dsv3 and its tools (the default)
 

@@ -1,0 +1,30 @@
+/* hf_config.h - config.json of Hugging Face and the section model of ours, both ways. */
+#pragma once
+
+#include "config/config.h"
+
+#include <stdbool.h>
+
+/* What an import needs of config.json besides the model. */
+struct hf_settings {
+    bool is_fp8;  /* matrices may be F8_E4M3 with a scale for each block */
+    int block[2]; /* rows and columns of a block */
+    char *unused; /* names of keys that have no meaning here, or NULL; owned */
+};
+
+/* The model that a config.json describes, as a configuration with nothing but the section model.
+ * What it cannot describe (tied embeddings, biases, another activation, ...) is a fault of its
+ * name. Free cfg with config_free and set with hf_settings_free, also after a fault. */
+int hf_config_try_read(struct config *cfg, struct hf_settings *set, const char *path,
+                       struct err_list *errs);
+void hf_settings_free(struct hf_settings *set);
+
+/* The config.json of a model; eos_id, bos_id: -1 is null. Free with free(). NULL, and a fault, when
+ * no class of Hugging Face computes such a model. */
+char *hf_config_try_text(const struct config_model *m, bool is_bf16, int eos_id, int bos_id,
+                         struct fault *fault);
+
+/* The section model of a configuration as YAML, and of the text of one, or NULL when it has none;
+ * free with free(). */
+char *hf_config_yaml(const struct config *cfg);
+char *hf_config_section(const char *text);

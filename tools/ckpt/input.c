@@ -1,0 +1,48 @@
+/* input.c - see input.h. */
+#include "input.h"
+
+#include "ckpt/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+char *input_path(const char *dir, const char *name)
+{
+    const size_t n = strlen(dir) + strlen(name) + 2;
+    char *path = malloc(n);
+    CHECK(path, "no memory for a path");
+    snprintf(path, n, "%s/%s", dir, name);
+    return path;
+}
+
+int input_try_open(const char *path, int64_t *bytes, struct fault *fault)
+{
+    struct stat st;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block */
+    if (fd < 0) return fault_set(fault, CODE_NO_INPUT, "cannot open %s: %s", path, strerror(errno));
+    if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+        close(fd);
+        return fault_set(fault, CODE_NO_INPUT, "%s: found no regular file", path);
+    }
+    *bytes = st.st_size;
+    return fd;
+}
+
+json_t *input_try_json(const char *path, int64_t most, struct fault *fault)
+{
+    int64_t bytes;
+    json_error_t error;
+    char *text = io_try_read_file(path, most, &bytes, fault);
+    if (!text) return NULL;
+    json_t *root = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &error);
+    free(text);
+    if (json_is_object(root)) return root;
+    fault_set(fault, CODE_DATA, "%s:%d:%d: %s", path, root ? 1 : error.line,
+              root ? 1 : error.column, root ? "found no JSON object" : error.text);
+    json_decref(root);
+    return NULL;
+}

@@ -1,0 +1,140 @@
+/* list.c - the checkpoints of a directory: list, verify, prune; see commands.h. */
+#include "commands.h"
+
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int64_t total_bytes(const struct manifest *m)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < m->n_files; i++) sum += m->file[i].bytes;
+    return sum;
+}
+
+/* The steps in ROOT, of which there must be some: how many, or -1. */
+static int try_steps(const char *root, int64_t **steps, struct fault *fault)
+{
+    const int n = store_try_list(root, steps, fault);
+    if (n != 0) return n;
+    return fault_set(fault, CODE_NO_INPUT, "%s: found no checkpoint (step-NNNNNNNN)", root);
+}
+
+static void print_row(const char *root, int64_t step)
+{
+    struct manifest m;
+    struct fault fault;
+    char path[CKPT_PATH], tokens[TEXT_NUMBER], loss[32] = "-";
+    if (manifest_try_read(&m, store_path(path, root, step), &fault)) {
+        printf("%9" PRId64 "  %18s  %9s  %12s  no: %s\n", step, "-", "-", "-", fault.why);
+    } else {
+        if (isfinite(m.state.loss)) snprintf(loss, sizeof loss, "%.5f", m.state.loss);
+        printf("%9" PRId64 "  %18s  %9s  %9.1f MB  yes\n", step,
+               text_grouped(tokens, m.state.tokens), loss, (double)total_bytes(&m) * 1e-6);
+    }
+    manifest_free(&m);
+}
+
+int cmd_list(const struct options *o)
+{
+    struct fault fault;
+    int64_t *steps;
+    const int n = try_steps(o->arg[0], &steps, &fault);
+    if (n < 0) return report(&fault);
+    printf("%9s  %18s  %9s  %12s  valid\n", "step", "tokens", "loss", "size");
+    for (int i = n - 1; i >= 0; i--) print_row(o->arg[0], steps[i]);
+    printf("valid: manifest, names and sizes; `dsv3-ckpt verify` reads and checks everything\n");
+    free(steps);
+    return CODE_DONE;
+}
+
+/* Reports every fault; returns the code of the first. */
+static int verify_parts(struct checkpoint *c)
+{
+    const struct manifest *m = &c->manifest;
+    struct fault fault;
+    int code = CODE_DONE;
+    for (int i = -1; i < m->n_files + m->n_boxes; i++) {
+        const int bad = i < 0            ? ckpt_try_verify_config(&c->reader, &fault)
+                        : i < m->n_files ? ckpt_try_verify_file(&c->reader, i, &fault)
+                                         : ckpt_try_verify_box(&c->reader, i - m->n_files, &fault);
+        if (bad && report(&fault) && code == CODE_DONE) code = fault.code;
+    }
+    return code;
+}
+
+static int verify(const char *dir)
+{
+    struct checkpoint c;
+    struct fault fault;
+    int code;
+    if (checkpoint_try_open(&c, dir, &fault))
+        code = report(&fault);
+    else
+        code = verify_parts(&c);
+    if (code == CODE_DONE)
+        printf("%s: good: %d tensors in %d boxes and %d files, %.1f MB\n", dir,
+               c.manifest.n_tensors, c.manifest.n_boxes, c.manifest.n_files,
+               (double)total_bytes(&c.manifest) * 1e-6);
+    checkpoint_close(&c);
+    return code;
+}
+
+int cmd_verify(const struct options *o)
+{
+    const char *dir = o->arg[0];
+    char path[CKPT_PATH];
+    struct fault fault;
+    int64_t *steps;
+    int code = CODE_DONE;
+    snprintf(path, sizeof path, "%s/" CKPT_MANIFEST, dir);
+    if (!access(path, F_OK)) return verify(dir);
+    const int n = try_steps(dir, &steps, &fault);
+    if (n < 0) return report(&fault);
+    for (int i = n - 1; i >= 0; i--) {
+        const int bad = verify(store_path(path, dir, steps[i]));
+        if (code == CODE_DONE) code = bad;
+    }
+    free(steps);
+    return code;
+}
+
+/* The newest that stay must be good: what is removed may be what they would be replaced by. */
+static int try_check_kept(const char *root, const int64_t *steps, int n, struct fault *fault)
+{
+    char path[CKPT_PATH];
+    int bad = 0;
+    for (int i = 0; i < n && !bad; i++) {
+        struct manifest m;
+        struct fault found;
+        if (manifest_try_read(&m, store_path(path, root, steps[i]), &found))
+            bad = fault_set(fault, found.code,
+                            "nothing removed, since one to keep is not whole: %s", found.why);
+        manifest_free(&m);
+    }
+    return bad;
+}
+
+int cmd_prune(const struct options *o)
+{
+    const char *root = o->arg[0];
+    char path[CKPT_PATH];
+    struct fault fault;
+    int64_t *steps;
+    const int n = try_steps(root, &steps, &fault);
+    if (n < 0) return report(&fault);
+    int bad = try_check_kept(root, steps, n < o->keep_last ? n : o->keep_last, &fault);
+    for (int i = n - 1; i >= 0 && !bad; i--)
+        printf("%s: %s\n", store_path(path, root, steps[i]),
+               !store_is_old(steps, i, o->keep_last, o->keep_every, -1) ? "kept"
+               : o->dry_run                                             ? "would be removed"
+                                                                        : "removed");
+    if (!bad && !o->dry_run) bad = store_try_prune(root, o->keep_last, o->keep_every, -1, &fault);
+    free(steps);
+    return bad ? report(&fault) : CODE_DONE;
+}
