@@ -47,7 +47,9 @@ TESTLIB := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/lib_*.c))
 BENCHES := $(patsubst kernels/bench/%.c,$(BUILD)/bench/%,$(wildcard kernels/bench/*.c))
 FUZZ   := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/*.c))
 FUZZED := $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,\
-          $(filter src/base/% src/topo/% src/config/% src/data/%,$(SRC)))
+          $(filter src/base/% src/topo/% src/config/% src/data/%,$(SRC)) \
+          src/ckpt/io.c src/ckpt/manifest.c $(addprefix tools/ckpt/,\
+          decode.c foreign.c hf_config.c hf_config_write.c safetensors.c))
 VERSIONED := $(patsubst %.c,$(BUILD)/%.o,$(shell grep -ls DSV3_VERSION src/*.c tools/*/*.c $(SRC)))
 
 all: $(MAIN) $(TOOLS) ## dsv3 and its tools (the default)

@@ -30,7 +30,7 @@ static void decode_e4m3(float *to, const uint8_t *from, int64_t n)
 
 /* Read through memcpy: `from` has the alignment of its bytes in the file only, and the compiler
  * must not think that it is apart from `to`. */
-void decode(float *to, const void *from, enum st_kind kind, int64_t n)
+void st_decode(float *to, const void *from, enum st_kind kind, int64_t n)
 {
     const char *at = from;
     uint16_t x;

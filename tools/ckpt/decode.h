@@ -4,7 +4,7 @@
 #include "safetensors.h"
 
 /* n values; `from` may lie at the end of the memory of `to`. */
-void decode(float *to, const void *from, enum st_kind kind, int64_t n);
+void st_decode(float *to, const void *from, enum st_kind kind, int64_t n);
 
 /* Sign, 4 bits of exponent (bias 7), 3 of mantissa; no infinities, 0x7f and 0xff are NaN. */
 float e4m3_to_f32(uint8_t x);

@@ -5,7 +5,7 @@
  */
 #include "hf_config.h"
 
-#include "input.h"
+#include "foreign.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -287,7 +287,7 @@ int hf_config_try_read(struct config *cfg, struct hf_settings *set, const char *
     const int n_errs = errs->n;
     memset(cfg, 0, sizeof *cfg);
     *set = (struct hf_settings){0};
-    r.root = input_try_json(path, CONFIG_BYTES, &fault);
+    r.root = foreign_try_json(path, CONFIG_BYTES, &fault);
     if (!r.root) {
         err_add(errs, "%s", fault.why);
         return -1;

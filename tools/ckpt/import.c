@@ -5,7 +5,7 @@
 #include "import.h"
 
 #include "commands.h"
-#include "input.h"
+#include "foreign.h"
 
 #include "base/text.h"
 #include "ckpt/io.h"
@@ -84,7 +84,7 @@ static int try_load_model(struct import *im, const struct options *o, const char
 
 static int try_read_model(struct import *im, const struct options *o, struct err_list *errs)
 {
-    char *path = input_path(im->dir, "config.json");
+    char *path = foreign_path(im->dir, "config.json");
     int bad;
     if (o->model) {
         bad = try_load_model(im, o, path, errs);

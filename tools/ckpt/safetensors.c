@@ -3,7 +3,7 @@
 #include "safetensors.h"
 
 #include "decode.h"
-#include "input.h"
+#include "foreign.h"
 
 #include "ckpt/io.h"
 
@@ -186,8 +186,8 @@ static int add_file(struct safetensors *st, const char *dir, const char *name, s
     char **grown = realloc(st->path, ((size_t)st->n_files + 1) * sizeof *grown);
     CHECK(grown, "no memory for %d paths", st->n_files + 1);
     st->path = grown;
-    h.path = st->path[st->n_files++] = input_path(dir, name);
-    const int fd = input_try_open(h.path, &bytes, fault);
+    h.path = st->path[st->n_files++] = foreign_path(dir, name);
+    const int fd = foreign_try_open(h.path, &bytes, fault);
     if (fd < 0) return -1;
     const int bad = read_header(&h, fd, bytes) || take_tensors(st, &h);
     json_decref(h.root);
@@ -260,7 +260,7 @@ static int open_indexed(struct safetensors *st, const char *dir, const char *whe
 {
     const char **names = NULL;
     int n = 0;
-    json_t *root = input_try_json(where, ST_HEADER_BYTES, fault);
+    json_t *root = foreign_try_json(where, ST_HEADER_BYTES, fault);
     if (!root) return -1;
     json_t *map = json_object_get(root, "weight_map");
     int bad = json_is_object(map) ? try_list_files(map, where, &names, &n, fault)
@@ -281,7 +281,7 @@ static int open_indexed(struct safetensors *st, const char *dir, const char *whe
 int safetensors_try_open(struct safetensors *st, const char *dir, struct fault *fault)
 {
     *st = (struct safetensors){.open_file = -1, .fd = -1};
-    char *index = input_path(dir, ST_INDEX), *single = input_path(dir, ST_SINGLE);
+    char *index = foreign_path(dir, ST_INDEX), *single = foreign_path(dir, ST_SINGLE);
     const bool is_indexed = !access(index, F_OK), is_single = !access(single, F_OK);
     int bad;
     if (is_indexed == is_single)
@@ -322,7 +322,7 @@ int safetensors_try_read(struct safetensors *st, const struct st_tensor *t, int6
         int64_t bytes;
         if (st->open_file >= 0) close(st->fd);
         st->open_file = -1;
-        st->fd = input_try_open(st->path[t->file], &bytes, fault);
+        st->fd = foreign_try_open(st->path[t->file], &bytes, fault);
         if (st->fd < 0) return -1;
         st->open_file = t->file;
     }
@@ -337,6 +337,6 @@ int safetensors_try_read_f32(struct safetensors *st, const struct st_tensor *t, 
     /* The narrow values lie at the end of the room for the wide ones, and are overtaken last. */
     char *narrow = (char *)to + n * (4 - t->type->bytes);
     if (safetensors_try_read(st, t, first, n, narrow, fault)) return -1;
-    decode(to, narrow, t->type->kind, n);
+    st_decode(to, narrow, t->type->kind, n);
     return 0;
 }

@@ -1,5 +1,5 @@
-/* input.c - see input.h. */
-#include "input.h"
+/* foreign.c - see foreign.h. */
+#include "foreign.h"
 
 #include "ckpt/io.h"
 
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-char *input_path(const char *dir, const char *name)
+char *foreign_path(const char *dir, const char *name)
 {
     const size_t n = strlen(dir) + strlen(name) + 2;
     char *path = malloc(n);
@@ -19,7 +19,7 @@ char *input_path(const char *dir, const char *name)
     return path;
 }
 
-int input_try_open(const char *path, int64_t *bytes, struct fault *fault)
+int foreign_try_open(const char *path, int64_t *bytes, struct fault *fault)
 {
     struct stat st;
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block */
@@ -32,7 +32,7 @@ int input_try_open(const char *path, int64_t *bytes, struct fault *fault)
     return fd;
 }
 
-json_t *input_try_json(const char *path, int64_t most, struct fault *fault)
+json_t *foreign_try_json(const char *path, int64_t most, struct fault *fault)
 {
     int64_t bytes;
     json_error_t error;

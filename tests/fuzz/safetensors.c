@@ -1,0 +1,107 @@
+/*
+ * safetensors.c - fuzz target: weights of Hugging Face. The input is in turn a whole file; a
+ * header, whose length is made right, before some bytes; the index of two good files; and a
+ * config.json.
+ */
+#include "fuzz.h"
+
+#include "tools/ckpt/hf_config.h"
+#include "tools/ckpt/safetensors.h"
+
+#include <sys/stat.h>
+
+enum { DATA = 256, PIECE = 100 };
+
+/* A fault is one line that names the directory. */
+static void check_fault(int bad, const char *why)
+{
+    EXPECT(!bad || (strstr(why, fuzz_dir) && !strchr(why, '\n')), "said %s", why);
+}
+
+static void read_all(struct safetensors *st, const struct st_tensor *t)
+{
+    struct fault fault = {0};
+    float *x = malloc(PIECE * sizeof *x);
+    for (int64_t at = 0; at < t->n && t->type->kind != ST_NO_WEIGHT; at += PIECE) {
+        const int64_t n = t->n - at < PIECE ? t->n - at : PIECE;
+        EXPECT(!safetensors_try_read_f32(st, t, at, n, x, &fault), "%s", fault.why);
+    }
+    free(x);
+}
+
+static void read_weights(void)
+{
+    struct safetensors st;
+    struct fault fault = {0};
+    const int bad = safetensors_try_open(&st, fuzz_dir, &fault);
+    check_fault(bad, fault.why);
+    for (int i = 0; !bad && i < st.n_tensors; i++) {
+        const struct st_tensor *t = &st.tensor[i];
+        EXPECT(safetensors_find(&st, t->name) == t, "%s is not found", t->name);
+        read_all(&st, t);
+    }
+    safetensors_close(&st);
+}
+
+static void as_header(const uint8_t *bytes, size_t n)
+{
+    const uint64_t length = n;
+    uint8_t *file = calloc(1, 8 + n + DATA);
+    memcpy(file, &length, 8);
+    memcpy(file + 8, bytes, n);
+    fuzz_file(ST_SINGLE, file, 8 + n + DATA);
+    free(file);
+    read_weights();
+}
+
+static void as_index(const uint8_t *bytes, size_t n)
+{
+    static const char one[] =
+        "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}12345678";
+    static const char two[] = "{\"b\":{\"dtype\":\"BF16\",\"shape\":[],\"data_offsets\":[0,2]}}12";
+    char file[8 + sizeof one] = {sizeof one - 1 - 8};
+    memcpy(file + 8, one, sizeof one);
+    fuzz_file("1.safetensors", file, 8 + sizeof one - 1);
+    file[0] = sizeof two - 1 - 2;
+    memcpy(file + 8, two, sizeof two);
+    fuzz_file("2.safetensors", file, 8 + sizeof two - 1);
+    const char *index = fuzz_file(ST_INDEX, bytes, n);
+    read_weights();
+    unlink(index);
+}
+
+static void as_config(const uint8_t *bytes, size_t n)
+{
+    struct config cfg, again;
+    struct hf_settings set;
+    struct err_list errs = {0};
+    struct fault fault = {0};
+    const int bad = hf_config_try_read(&cfg, &set, fuzz_file("config.json", bytes, n), &errs);
+    EXPECT(bad == (errs.n ? -1 : 0), "returned %d with %d faults", bad, errs.n);
+    hf_settings_free(&set);
+    char *text = bad ? NULL : hf_config_try_text(&cfg.model, true, -1, -1, &fault);
+    if (text) { /* what is written reads back as the same model */
+        const char *path = fuzz_file("config.json", text, strlen(text));
+        EXPECT(!hf_config_try_read(&again, &set, path, &errs), "%s from %s", errs.text, text);
+        char *a = hf_config_yaml(&cfg), *b = hf_config_yaml(&again);
+        EXPECT(cfg.model.rope_type == ROPE_DEFAULT || !strcmp(a, b), "%s\nbecame\n%s", a, b);
+        free(a);
+        free(b);
+        config_free(&again);
+        hf_settings_free(&set);
+        free(text);
+    }
+    config_free(&cfg);
+    err_free(&errs);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
+{
+    const char *single = fuzz_file(ST_SINGLE, bytes, n);
+    read_weights();
+    as_header(bytes, n);
+    unlink(single);
+    as_index(bytes, n);
+    as_config(bytes, n);
+    return 0;
+}
