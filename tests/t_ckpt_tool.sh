@@ -23,6 +23,7 @@ says 0 '^        0                   0          -        0.5 MB  yes$' list "$ro
 says 0 'good: 53 tensors in 53 boxes and 1 files' verify "$root/latest"
 says 0 'step-00000000: good' verify "$root"
 says 0 'no difference' diff "$root/latest" "$root/step-00000000"
+says 0 'no difference' diff "$root" "$root/latest"
 says 0 '^2 tensors of 53, 136 elements$' show "$root/latest" mlp.gate.
 says 0 '^8 tensors of 53, 1,024 elements$' show "$root/latest" '*experts.*.up_proj.weight'
 says 66 'no checkpoint' list "$tmp/nothing"
@@ -34,7 +35,8 @@ says 64 'does not belong to show' show "$root/latest" --dry-run
 # The norm, from the file of which the checkpoint was made.
 perl -e 'use strict; open my $f, "<:raw", $ARGV[0] or die; my $all = do { local $/; <$f> };
     my ($a, $b) = $all =~ /"lm_head.weight":\{[^}]*"data_offsets":\[(\d+),(\d+)\]/ or die;
-    my $sum = 0; $sum += $_ * $_ for unpack "f<*", substr $all, 8 + unpack("Q<", $all) + $a, $b - $a;
+    my $data = 8 + unpack "Q<", $all;
+    my $sum = 0; $sum += $_ * $_ for unpack "f<*", substr $all, $data + $a, $b - $a;
     printf "|x| %.9g\n", sqrt $sum' tests/golden/hf/v3/model-00001-of-00002.safetensors >"$tmp/norm"
 says 0 "$(cat "$tmp/norm")" show "$root/latest" lm_head
 

@@ -68,7 +68,8 @@ refuses 65 1 "$two: found 0 bytes, expected a header"
 
 # Tensors that the model does not have, or has in another shape; all of them are named.
 fresh
-sed -i 's/"num_hidden_layers": 2/"num_hidden_layers": 1/; s/\(nextn.*\) 1/\1 0/' "$tmp/in/config.json"
+sed -i 's/"num_hidden_layers": 2/"num_hidden_layers": 1/; s/\(nextn.*\) 1/\1 0/' \
+    "$tmp/in/config.json"
 refuses 65 38 'layers.1.mlp.experts.7.up_proj.weight is not in the model'
 fresh
 sed -i 's/"num_hidden_layers": 2/"num_hidden_layers": 3/' "$tmp/in/config.json"

@@ -38,8 +38,10 @@ int report(const struct fault *fault);
 /* All of them, a line each; returns code. */
 int report_all(const struct err_list *errs, enum exit_code code);
 
-/* A checkpoint for reading. Free with checkpoint_close, also after a fault. */
+/* A checkpoint for reading; a directory of checkpoints stands for its `latest`. Free with
+ * checkpoint_close, also after a fault. */
 struct checkpoint {
+    char dir[CKPT_PATH];
     struct manifest manifest;
     struct ckpt_reader reader;
 };

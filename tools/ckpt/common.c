@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 int report(const struct fault *fault)
 {
@@ -26,8 +27,10 @@ int report_all(const struct err_list *errs, enum exit_code code)
 int checkpoint_try_open(struct checkpoint *c, const char *dir, struct fault *fault)
 {
     *c = (struct checkpoint){0};
-    if (manifest_try_read(&c->manifest, dir, fault)) return -1;
-    ckpt_reader_init(&c->reader, &c->manifest, dir);
+    snprintf(c->dir, sizeof c->dir, "%.4000s/latest", dir);
+    if (access(c->dir, F_OK) != 0) snprintf(c->dir, sizeof c->dir, "%.4000s", dir);
+    if (manifest_try_read(&c->manifest, c->dir, fault)) return -1;
+    ckpt_reader_init(&c->reader, &c->manifest, c->dir);
     return 0;
 }
 

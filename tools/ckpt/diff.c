@@ -96,23 +96,45 @@ static bool find_setting(const char *text, const char *key, struct setting *s)
     return false;
 }
 
+static bool has_section(const char *text, const char *key)
+{
+    char head[64];
+    const int n = snprintf(head, sizeof head, "%.*s:\n", (int)strcspn(key, "."), key);
+    for (const char *at = text; (at = strstr(at, head)); at += n)
+        if (at == text || at[-1] == '\n') return true;
+    return false;
+}
+
+/* What the other side does not have: the whole section, once, or the setting. */
+static bool differ_missing(const char *other, const struct setting *s, const char *side,
+                           char section[64])
+{
+    const int n = (int)strcspn(s->key, ".");
+    if (has_section(other, s->key)) {
+        printf("config  %s: only in %s: %.*s\n", s->key, side, s->n_value, s->value);
+        return true;
+    }
+    if (!strncmp(section, s->key, (size_t)n) && section[n] == '\0') return false;
+    snprintf(section, 64, "%.*s", n, s->key);
+    printf("config  %s: only in %s\n", section, side);
+    return true;
+}
+
 static void diff_settings(struct pair *p)
 {
     const char *text[2] = {p->c[0].manifest.config, p->c[1].manifest.config};
     for (int side = 0; side < 2; side++) {
         struct cursor cur = {.at = text[side]};
         struct setting a, b;
+        char section[64] = "";
         while (next_setting(&cur, &a)) {
-            const bool both = find_setting(text[!side], a.key, &b);
-            if (!both)
-                printf("config  %s: only in %s: %.*s\n", a.key, side ? "B" : "A", a.n_value,
-                       a.value);
-            else if (side == 0 &&
-                     (a.n_value != b.n_value || memcmp(a.value, b.value, (size_t)a.n_value) != 0))
+            if (!find_setting(text[!side], a.key, &b)) {
+                p->n_differences += differ_missing(text[!side], &a, side ? "B" : "A", section);
+            } else if (side == 0 && (a.n_value != b.n_value ||
+                                     memcmp(a.value, b.value, (size_t)a.n_value) != 0)) {
                 printf("config  %s: %.*s, %.*s\n", a.key, a.n_value, a.value, b.n_value, b.value);
-            else
-                continue;
-            p->n_differences++;
+                p->n_differences++;
+            }
         }
     }
 }
