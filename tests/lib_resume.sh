@@ -43,3 +43,11 @@ steps_of() {
     grep '"loss":' "$tmp/$1/metrics.jsonl" |
         grep -o '"\(step\|loss\|lr\|grad_norm\|token_hash\)":[^,}]*' >"$2"
 }
+
+# same_checkpoint A B STEP: state and tensors of two runs' checkpoints, bit for bit.
+same_checkpoint() {
+    "$DSV3_BUILD/dsv3-ckpt" diff "$tmp/$1/checkpoints/step-$(printf %08d "$3")" \
+        "$tmp/$2/checkpoints/step-$(printf %08d "$3")" >"$tmp/$2.diff" || :
+    grep -v '^config  *run\.\|^config  *debug\.' "$tmp/$2.diff" >&2 && fail "$2: not that of $1"
+    return 0
+}
