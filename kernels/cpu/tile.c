@@ -5,17 +5,18 @@
 
 typedef float vector __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
 
-/* rows is a constant wherever this is inlined, so the sums are registers. */
+/* rows and most steps are constants wherever this is inlined: the sums are registers, addresses of
+ * several k at once are offsets from one pointer. The fewer instructions there are beside the
+ * multiply-adds, the less it costs when another hardware thread shares the core. */
 static inline __attribute__((always_inline)) void multiply(const int rows, int64_t K,
                                                            struct tile_a a, struct tile_b b,
                                                            float *c, int64_t c_row, bool add)
 {
     vector sum[TILE_ROWS][2];
-    for (int i = 0; i < rows; i++) {
-        __builtin_prefetch(c + i * c_row, 1);
-        __builtin_prefetch(c + i * c_row + LANES, 1);
-    }
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < TILE_COLS; j += TILE_LINE) __builtin_prefetch(c + i * c_row + j, 1);
     for (int i = 0; i < rows; i++) sum[i][0] = sum[i][1] = (vector){};
+#pragma GCC unroll 4
     for (int64_t k = 0; k < K; k++, a.p += a.k_step, b.p += b.k_step) {
         const vector b0 = *(const vector *)b.p, b1 = *(const vector *)(b.p + LANES);
 #pragma GCC unroll 16
@@ -34,8 +35,9 @@ static inline __attribute__((always_inline)) void multiply(const int rows, int64
     }
 }
 
-void tile_product(int rows, int64_t K, struct tile_a a, struct tile_b b, float *c, int64_t c_row,
-                  bool add)
+static inline __attribute__((always_inline)) void multiply_any(int rows, int64_t K, struct tile_a a,
+                                                               struct tile_b b, float *c,
+                                                               int64_t c_row, bool add)
 {
 #define CASE(n)                                                                                    \
     case n: multiply(n, K, a, b, c, c_row, add); break
@@ -56,6 +58,20 @@ void tile_product(int rows, int64_t K, struct tile_a a, struct tile_b b, float *
 #endif
     }
 #undef CASE
+}
+
+void tile_product(int rows, int64_t K, struct tile_a a, struct tile_b b, float *c, int64_t c_row,
+                  bool add)
+{
+    const struct tile_b packed = {b.p, TILE_COLS};
+    if (b.k_step == TILE_COLS && a.k_step == 1)
+        multiply_any(rows, K, (struct tile_a){a.p, a.row, 1}, packed, c, c_row, add);
+    else if (b.k_step == TILE_COLS && a.k_step == TILE_ROWS && a.row == 1)
+        multiply_any(rows, K, (struct tile_a){a.p, 1, TILE_ROWS}, packed, c, c_row, add);
+    else if (a.k_step == 1)
+        multiply_any(rows, K, (struct tile_a){a.p, a.row, 1}, b, c, c_row, add);
+    else
+        multiply_any(rows, K, a, b, c, c_row, add);
 }
 
 void tile_matrix(int64_t M, int64_t N, int64_t K, struct tile_a a, struct tile_b b, int64_t b_panel,
