@@ -16,7 +16,7 @@ enum { BLOCK_M = 1024, BLOCK_N = 1024, BLOCK_K = 256 };
 enum { MAX_M = BLOCK_M * 3 / 2, MAX_N = BLOCK_N * 3 / 2 + TILE_COLS, MAX_K = BLOCK_K * 3 / 2 };
 enum { STRIP_TILES = 192 / TILE_ROWS, STRIP = STRIP_TILES * TILE_ROWS }; /* rows of A in cache */
 enum { PAD = 16 };                    /* keeps what is read together off the same lines of cache */
-enum { LEAST_M = 48, LEAST_N = 64 };  /* blocks are not cut smaller than this */
+enum { LEAST_M = 96, LEAST_N = 128 }; /* blocks are not cut smaller than this */
 static const double LEAST_FLOP = 4e6; /* nor into less work */
 
 enum {
