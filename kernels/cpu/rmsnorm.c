@@ -1,46 +1,36 @@
 /*
  * rmsnorm.c - y = x * rstd * g with rstd = 1 / sqrt(mean(x^2) + eps), and its backward.
  *
- * Contract: kernels/backend.h. The sum over a row is F32 within a piece of BLOCK elements and F64
- * over the pieces. With h = x * rstd:
+ * Contract: kernels/backend.h. Rows become F32 once, in scratch where they are BF16. A sum over a
+ * row is F32 within a piece of BLOCK elements and F64 over the pieces. With h = x * rstd:
  *   dx = rstd * (dy * g - h * mean(dy * g * h)),  dg = sum over tokens of dy * h
  */
 #include "kernels/cpu/block.h"
 
 #include <math.h>
+#include <omp.h>
 
-/* Backward goes through the tokens in groups: first dx, rows over the threads, then dg from the
- * same rows, still in cache, columns over the threads. So each element of dg is summed in token
- * order by one thread. Several threads meet after every half of a group, so theirs are larger. */
-enum { GROUP_ROWS = 32, GROUP_ROWS_PER_THREAD = 128, GROUP_COLS = 128 };
+/* Backward goes through each row once. dg is summed over parts of the tokens, then over the parts
+ * in order; the parts are a function of the number of tokens alone. */
+enum { MAX_PARTS = 64, LEAST_PART_ROWS = 16 };
 
-static double row_sum_squares(const void *x, enum dtype dt, int64_t first, int D)
+static int64_t part_rows(int64_t N)
 {
-    float buf[BLOCK];
+    const int64_t rows = (N + MAX_PARTS - 1) / MAX_PARTS;
+    return rows > LEAST_PART_ROWS ? rows : LEAST_PART_ROWS;
+}
+
+static double row_sum_squares(const float *x, int D)
+{
     double sum = 0;
     for (int d = 0; d < D; d += BLOCK) {
         const int size = block_size(d, D);
-        const float *x_d = cpu_row(buf, x, dt, first + d, size);
-        float part = 0;
-#pragma omp simd reduction(+ : part)
-        for (int j = 0; j < size; j++) part += x_d[j] * x_d[j];
-        sum += (double)part;
+        float piece = 0;
+#pragma omp simd reduction(+ : piece)
+        for (int j = d; j < d + size; j++) piece += x[j] * x[j];
+        sum += (double)piece;
     }
     return sum;
-}
-
-static void row_fwd(void *y, int64_t y_first, const void *x, int64_t x_first, float rstd,
-                    const float *g, enum dtype dt, int D)
-{
-    float x_buf[BLOCK], y_buf[BLOCK];
-    for (int d = 0; d < D; d += BLOCK) {
-        const int size = block_size(d, D);
-        const float *x_d = cpu_row(x_buf, x, dt, x_first + d, size);
-        float *y_d = cpu_row_begin(y_buf, y, dt, y_first + d);
-#pragma omp simd
-        for (int j = 0; j < size; j++) y_d[j] = x_d[j] * rstd * g[d + j];
-        cpu_row_end(y, dt, y_first + d, y_d, size);
-    }
 }
 
 void cpu_rmsnorm_fwd(struct stream *s, void *y, float *rstd, const void *x, const float *g,
@@ -52,32 +42,32 @@ void cpu_rmsnorm_fwd(struct stream *s, void *y, float *rstd, const void *x, cons
 
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int64_t n = 0; n < shape->N; n++) {
-        const double mean = row_sum_squares(x, dt, n * x_stride, D) / D;
-        rstd[n] = (float)(1.0 / sqrt(mean + (double)shape->eps));
-        row_fwd(y, n * y_stride, x, n * x_stride, rstd[n], g, dt, D);
+        float *const buf = cpu_scratch(s, omp_get_thread_num());
+        const float *const x_n = cpu_row(buf, x, dt, n * x_stride, D);
+        float *const y_n = cpu_row_begin(buf + D, y, dt, n * y_stride);
+        const float scale = (float)(1.0 / sqrt(row_sum_squares(x_n, D) / D + (double)shape->eps));
+#pragma omp simd
+        for (int d = 0; d < D; d++) y_n[d] = x_n[d] * scale * g[d];
+        cpu_row_end(y, dt, n * y_stride, y_n, D);
+        rstd[n] = scale;
     }
 }
 
-static double row_dot(const void *dy, int64_t y_first, const void *x, int64_t x_first,
-                      const float *g, enum dtype dt, int D)
+static double row_dot(const float *dy, const float *x, const float *g, int D)
 {
-    float dy_buf[BLOCK], x_buf[BLOCK];
     double sum = 0;
     for (int d = 0; d < D; d += BLOCK) {
         const int size = block_size(d, D);
-        const float *dy_d = cpu_row(dy_buf, dy, dt, y_first + d, size);
-        const float *x_d = cpu_row(x_buf, x, dt, x_first + d, size);
-        float part = 0;
-#pragma omp simd reduction(+ : part)
-        for (int j = 0; j < size; j++) part += dy_d[j] * g[d + j] * x_d[j];
-        sum += (double)part;
+        float piece = 0;
+#pragma omp simd reduction(+ : piece)
+        for (int j = d; j < d + size; j++) piece += dy[j] * g[j] * x[j];
+        sum += (double)piece;
     }
     return sum;
 }
 
 struct bwd_args {
     void *dx;
-    float *dg;
     const void *dy, *x;
     const float *rstd, *g;
     enum dtype dt;
@@ -86,45 +76,30 @@ struct bwd_args {
     bool accumulate;
 };
 
-static void row_bwd(const struct bwd_args *a, int64_t n)
+/* dx of token n, and dg += its share; buf [3, D]. */
+static void row_bwd(const struct bwd_args *a, int64_t n, float *restrict dg, float *buf)
 {
-    float dy_buf[BLOCK], x_buf[BLOCK], dx_buf[BLOCK];
-    const int64_t y_first = n * a->y_stride, x_first = n * a->x_stride;
+    const int D = a->D;
+    const float *restrict dy = cpu_row(buf, a->dy, a->dt, n * a->y_stride, D);
+    const float *restrict x = cpu_row(buf + D, a->x, a->dt, n * a->x_stride, D);
+    float *restrict dx = cpu_row_begin(buf + 2 * D, a->dx, a->dt, n * a->x_stride);
+    const float *restrict g = a->g;
     const double rstd = (double)a->rstd[n];
-    const double dot = row_dot(a->dy, y_first, a->x, x_first, a->g, a->dt, a->D);
-    const float along = (float)(rstd * rstd * rstd * dot / a->D), across = a->rstd[n];
-
-    for (int d = 0; d < a->D; d += BLOCK) {
-        const int size = block_size(d, a->D);
-        const float *dy_d = cpu_row(dy_buf, a->dy, a->dt, y_first + d, size);
-        const float *x_d = cpu_row(x_buf, a->x, a->dt, x_first + d, size);
-        const float *g_d = a->g + d;
-        float *dx_d = cpu_row_begin(dx_buf, a->dx, a->dt, x_first + d);
-        if (a->accumulate) {
-            const float *old = cpu_row(dx_buf, a->dx, a->dt, x_first + d, size);
-#pragma omp simd
-            for (int j = 0; j < size; j++)
-                dx_d[j] = old[j] + (across * dy_d[j] * g_d[j] - along * x_d[j]);
-        } else {
-#pragma omp simd
-            for (int j = 0; j < size; j++) dx_d[j] = across * dy_d[j] * g_d[j] - along * x_d[j];
+    const float along = (float)(rstd * rstd * rstd * row_dot(dy, x, g, D) / D);
+    const float across = a->rstd[n];
+    if (a->accumulate) {
+        cpu_row(dx, a->dx, a->dt, n * a->x_stride, D); /* F32 is there already */
+        for (int d = 0; d < D; d++) {
+            dx[d] += across * dy[d] * g[d] - along * x[d];
+            dg[d] += dy[d] * (x[d] * across);
         }
-        cpu_row_end(a->dx, a->dt, x_first + d, dx_d, size);
+    } else {
+        for (int d = 0; d < D; d++) {
+            dx[d] = across * dy[d] * g[d] - along * x[d];
+            dg[d] += dy[d] * (x[d] * across);
+        }
     }
-}
-
-/* dg[d .. d + size - 1] over the tokens of one group. */
-static void gain_bwd(const struct bwd_args *a, int64_t begin, int64_t end, int d, int size)
-{
-    float dy_buf[BLOCK], x_buf[BLOCK];
-    float *dg = a->dg + d;
-    for (int64_t n = begin; n < end; n++) {
-        const float *dy_d = cpu_row(dy_buf, a->dy, a->dt, n * a->y_stride + d, size);
-        const float *x_d = cpu_row(x_buf, a->x, a->dt, n * a->x_stride + d, size);
-        const float rstd = a->rstd[n];
-#pragma omp simd
-        for (int j = 0; j < size; j++) dg[j] += dy_d[j] * (x_d[j] * rstd);
-    }
+    cpu_row_end(a->dx, a->dt, n * a->x_stride, dx, D);
 }
 
 void cpu_rmsnorm_bwd(struct stream *s, void *dx, float *dg, const void *dy, const void *x,
@@ -132,9 +107,8 @@ void cpu_rmsnorm_bwd(struct stream *s, void *dx, float *dg, const void *dy, cons
                      const struct norm_shape *shape, bool accumulate)
 {
     const int D = shape->D, threads = block_threads(s, shape->N * D);
-    const int64_t group = threads > 1 ? threads * GROUP_ROWS_PER_THREAD : GROUP_ROWS;
+    const int64_t rows = part_rows(shape->N), n_parts = (shape->N + rows - 1) / rows;
     const struct bwd_args args = {.dx = dx,
-                                  .dg = dg,
                                   .dy = dy,
                                   .x = x,
                                   .rstd = rstd,
@@ -144,14 +118,15 @@ void cpu_rmsnorm_bwd(struct stream *s, void *dx, float *dg, const void *dy, cons
                                   .x_stride = shape->x_stride ? shape->x_stride : D,
                                   .y_stride = shape->y_stride ? shape->y_stride : D,
                                   .accumulate = accumulate};
+    float *const parts = cpu_scratch(s, 0); /* [n_parts, D] */
 
-#pragma omp parallel num_threads(threads) if (threads > 1)
-    for (int64_t begin = 0; begin < shape->N; begin += group) {
-        const int64_t end = begin + group < shape->N ? begin + group : shape->N;
-#pragma omp for
-        for (int64_t n = begin; n < end; n++) row_bwd(&args, n);
-#pragma omp for
-        for (int d = 0; d < D; d += GROUP_COLS)
-            gain_bwd(&args, begin, end, d, D - d < GROUP_COLS ? D - d : GROUP_COLS);
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int64_t p = 0; p < n_parts; p++) {
+        float *const buf = cpu_scratch(s, omp_get_thread_num()) + (int64_t)MAX_PARTS * D;
+        memset(parts + p * D, 0, (size_t)D * sizeof *parts);
+        for (int64_t n = p * rows; n < (p + 1) * rows && n < shape->N; n++)
+            row_bwd(&args, n, parts + p * D, buf);
     }
+    for (int64_t p = 0; p < n_parts; p++)
+        for (int d = 0; d < D; d++) dg[d] += parts[p * D + d];
 }
