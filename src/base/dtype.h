@@ -44,5 +44,8 @@ static inline bf16 f32_to_bf16(float f)
     memcpy(&bits, &f, sizeof bits);
     const uint32_t rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
     const uint32_t quiet = bits | 0x00400000u; /* keep a NaN a NaN: the carry could make it Inf */
-    return (bf16)((f != f ? quiet : rounded) >> 16); /* as a comparison of floats: half the time */
+    /* Compared as floats, half the time; chosen before the shift and not in one expression with it,
+     * which GCC would do in 16 bits, a third more. */
+    const uint32_t whole = f != f ? quiet : rounded;
+    return (bf16)(whole >> 16);
 }
