@@ -59,8 +59,7 @@ train() {
         data.sequence_length=$T train.global_batch=$B \
         train.steps=$((n + 1)) train.mtp_loss_weight=0 train.balance_loss_alpha=0 \
         model.num_nextn_predict_layers=0 optimizer.lr=1e-4 optimizer.schedule=constant \
-        optimizer.warmup_steps=1 checkpoint.on_exit=false checkpoint.every_minutes=0 "$@" \
-        </dev/null 2>&1 | stamp "$(now)" >"$dir/out"
+        optimizer.warmup_steps=1 "$@" </dev/null 2>&1 | stamp "$(now)" >"$dir/out"
     grep -q '^done: ' "$dir/out" || { cat "$dir/out"; exit 1; }
 }
 

@@ -26,8 +26,8 @@ static const char usage[] =
     "                         as checkpoint OUT/step-00000000, and its model as OUT/model.yaml\n"
     "    --model YAML         the model, instead of what HFDIR/config.json says\n"
     "\n"
-    "A DIR is RUN/checkpoints of a run, a STEPDIR one of its step-NNNNNNNN, or DIR for the "
-    "latest.\n";
+    "A DIR is a run's directory or the checkpoints in it, a STEPDIR one of its step-NNNNNNNN, or\n"
+    "DIR for the latest.\n";
 
 static const struct command {
     const char *name;

@@ -28,6 +28,21 @@ const char *store_tmp_path(char path[CKPT_PATH], const char *root, int64_t step)
     return path;
 }
 
+const char *store_resolve_root(char root[CKPT_PATH], const char *path)
+{
+    snprintf(root, CKPT_PATH, "%.4000s/checkpoints", path);
+    if (access(root, F_OK) != 0) snprintf(root, CKPT_PATH, "%.4000s", path);
+    return root;
+}
+
+const char *store_resolve(char dir[CKPT_PATH], const char *path)
+{
+    char root[CKPT_PATH];
+    snprintf(dir, CKPT_PATH, "%.4000s/latest", store_resolve_root(root, path));
+    if (access(dir, F_OK) != 0) snprintf(dir, CKPT_PATH, "%.4000s", path);
+    return dir;
+}
+
 /* The step of step-NNNNNNNN and what follows it; -1: another name. */
 static int64_t step_of(const char *name, const char **rest)
 {

@@ -27,6 +27,11 @@ int store_try_prepare(const char *root, char scratch[CKPT_PATH], struct fault *f
  * of a future that it will not have. Returns how many. */
 int store_try_set_aside(const char *root, int64_t step, struct fault *fault);
 
+/* What a path given by a user stands for: a run's directory or ROOT for its newest checkpoint, the
+ * directory of one for itself; and a run's directory for the ROOT in it. Returns the first. */
+const char *store_resolve(char dir[CKPT_PATH], const char *path);
+const char *store_resolve_root(char root[CKPT_PATH], const char *path);
+
 /* ROOT/step-00001000, and the name under which it is being written. Returns path. */
 const char *store_path(char path[CKPT_PATH], const char *root, int64_t step);
 const char *store_tmp_path(char path[CKPT_PATH], const char *root, int64_t step);

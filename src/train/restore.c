@@ -59,16 +59,6 @@ static void find_candidates(struct candidates *c, const struct config *cfg)
     c->n = 1;
 }
 
-/* A run's directory and that of its checkpoints stand for the newest. */
-static void resolve(const char *path, char dir[CKPT_PATH])
-{
-    static const char *const inside[] = {"/checkpoints/latest", "/latest", ""};
-    for (size_t i = 0; i < sizeof inside / sizeof *inside; i++) {
-        snprintf(dir, CKPT_PATH, "%.4000s%s", path, inside[i]);
-        if (access(dir, F_OK) == 0) return;
-    }
-}
-
 /* The newest checkpoint before `step` beside a broken one, for whoever named that; or nothing. */
 static void offer(const char *broken, char text[CKPT_PATH + 64])
 {
@@ -159,7 +149,7 @@ static bool next_candidate(struct run *run, struct candidates *c, char dir[CKPT_
     struct fault fault = {0};
     while (run->mesh.rank == 0 && !text && c->next < c->n) {
         if (c->named)
-            resolve(run->cfg->run.resume, dir);
+            store_resolve(dir, run->cfg->run.resume);
         else
             store_path(dir, c->root, c->step[c->next]);
         c->next++;
@@ -233,7 +223,7 @@ static void start_from_weights(struct run *run)
     char dir[CKPT_PATH];
     struct manifest m = {0};
     struct fault fault = {0};
-    resolve(run->cfg->run.init_from, dir);
+    store_resolve(dir, run->cfg->run.init_from);
     const int bad = manifest_try_read(&m, dir, &fault);
     AGREE(MPI_COMM_WORLD, !bad, fault.code, fault.why);
     const int broken = load_try_weights(run, &m, dir, &fault);

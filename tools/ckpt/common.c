@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 int report(const struct fault *fault)
 {
@@ -27,9 +26,7 @@ int report_all(const struct err_list *errs, enum exit_code code)
 int checkpoint_try_open(struct checkpoint *c, const char *dir, struct fault *fault)
 {
     *c = (struct checkpoint){0};
-    snprintf(c->dir, sizeof c->dir, "%.4000s/latest", dir);
-    if (access(c->dir, F_OK) != 0) snprintf(c->dir, sizeof c->dir, "%.4000s", dir);
-    if (manifest_try_read(&c->manifest, c->dir, fault)) return -1;
+    if (manifest_try_read(&c->manifest, store_resolve(c->dir, dir), fault)) return -1;
     ckpt_reader_init(&c->reader, &c->manifest, c->dir);
     return 0;
 }

@@ -42,12 +42,13 @@ static void print_row(const char *root, int64_t step)
 
 int cmd_list(const struct options *o)
 {
+    char root[CKPT_PATH];
     struct fault fault;
     int64_t *steps;
-    const int n = try_steps(o->arg[0], &steps, &fault);
+    const int n = try_steps(store_resolve_root(root, o->arg[0]), &steps, &fault);
     if (n < 0) return report(&fault);
     printf("%9s  %18s  %9s  %12s  valid\n", "step", "tokens", "loss", "size");
-    for (int i = n - 1; i >= 0; i--) print_row(o->arg[0], steps[i]);
+    for (int i = n - 1; i >= 0; i--) print_row(root, steps[i]);
     printf("valid: manifest, names and sizes; `dsv3-ckpt verify` reads and checks everything\n");
     free(steps);
     return CODE_DONE;
@@ -87,17 +88,16 @@ static int verify(const char *dir)
 
 int cmd_verify(const struct options *o)
 {
-    const char *dir = o->arg[0];
-    char path[CKPT_PATH];
+    char path[CKPT_PATH + 16], root[CKPT_PATH];
     struct fault fault;
     int64_t *steps;
     int code = CODE_DONE;
-    snprintf(path, sizeof path, "%s/" CKPT_MANIFEST, dir);
-    if (!access(path, F_OK)) return verify(dir);
-    const int n = try_steps(dir, &steps, &fault);
+    snprintf(path, sizeof path, "%s/" CKPT_MANIFEST, o->arg[0]);
+    if (!access(path, F_OK)) return verify(o->arg[0]);
+    const int n = try_steps(store_resolve_root(root, o->arg[0]), &steps, &fault);
     if (n < 0) return report(&fault);
     for (int i = n - 1; i >= 0; i--) {
-        const int bad = verify(store_path(path, dir, steps[i]));
+        const int bad = verify(store_path(path, root, steps[i]));
         if (code == CODE_DONE) code = bad;
     }
     free(steps);
@@ -122,11 +122,10 @@ static int try_check_kept(const char *root, const int64_t *steps, int n, struct 
 
 int cmd_prune(const struct options *o)
 {
-    const char *root = o->arg[0];
-    char path[CKPT_PATH];
+    char root[CKPT_PATH], path[CKPT_PATH];
     struct fault fault;
     int64_t *steps;
-    const int n = try_steps(root, &steps, &fault);
+    const int n = try_steps(store_resolve_root(root, o->arg[0]), &steps, &fault);
     if (n < 0) return report(&fault);
     int bad = try_check_kept(root, steps, n < o->keep_last ? n : o->keep_last, &fault);
     for (int i = n - 1; i >= 0 && !bad; i--)
