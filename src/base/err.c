@@ -148,6 +148,14 @@ int fault_set(struct fault *fault, enum exit_code code, const char *fmt, ...)
     return -1;
 }
 
+/* Room for so many bytes of a list that grows: a broken file can have very many faults. */
+static size_t list_room(size_t n_bytes)
+{
+    size_t room = 1024;
+    while (room < n_bytes) room *= 2;
+    return room;
+}
+
 void err_add(struct err_list *errs, const char *fmt, ...)
 {
     char text[LINE_BYTES];
@@ -158,12 +166,14 @@ void err_add(struct err_list *errs, const char *fmt, ...)
     if (n > (int)sizeof text - 2) n = (int)sizeof text - 2;
     err_printable(text);
     text[n++] = '\n';
-    char *grown = realloc(errs->text, errs->n_bytes + (size_t)n + 1);
-    CHECK(grown, "no memory for an error message of %d bytes", n);
-    memcpy(grown + errs->n_bytes, text, (size_t)n);
+    const size_t room = list_room(errs->n_bytes + (size_t)n + 1);
+    if (!errs->text || room > list_room(errs->n_bytes + 1)) {
+        errs->text = realloc(errs->text, room);
+        CHECK(errs->text, "no memory for an error message of %d bytes", n);
+    }
+    memcpy(errs->text + errs->n_bytes, text, (size_t)n);
     errs->n_bytes += (size_t)n;
-    grown[errs->n_bytes] = '\0';
-    errs->text = grown;
+    errs->text[errs->n_bytes] = '\0';
     errs->n++;
 }
 
