@@ -90,3 +90,16 @@ void config_compare(const char *before, const struct config *cfg, struct err_lis
     }
     free(text);
 }
+
+void config_compare_model(const char *before, const struct config *cfg, struct err_list *differ)
+{
+    char *text = config_to_text(cfg), sections[160];
+    const char *at = text;
+    size_t section[MAX_DEPTH] = {0};
+    struct line now, then;
+    while (next_line(&at, section, sections, &now))
+        if (!strncmp(now.key, "model.", 6) && find(before, now.key, &then) &&
+            strcmp(now.value, then.value) != 0)
+            err_add(differ, "%s: %s in the checkpoint, %s now", now.key, then.value, now.value);
+    free(text);
+}

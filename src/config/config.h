@@ -212,6 +212,9 @@ uint64_t config_hash(const struct config *cfg);
 void config_compare(const char *before, const struct config *cfg, struct err_list *refused,
                     struct err_list *taken);
 
+/* The same of the section model alone, of keys that the text has, whatever they mean. */
+void config_compare_model(const char *before, const struct config *cfg, struct err_list *differ);
+
 /* The reference page configs/README.md, from the key table. */
 void config_print_reference(FILE *out);
 

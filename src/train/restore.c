@@ -226,6 +226,12 @@ static void start_from_weights(struct run *run)
     store_resolve(dir, run->cfg->run.init_from);
     const int bad = manifest_try_read(&m, dir, &fault);
     AGREE(MPI_COMM_WORLD, !bad, fault.code, fault.why);
+    if (run->mesh.rank == 0) {
+        struct err_list differ = {0};
+        config_compare_model(m.config, run->cfg, &differ);
+        if (differ.n > 0) printf("settings that differ from those of %s:\n%s", dir, differ.text);
+        err_free(&differ);
+    }
     const int broken = load_try_weights(run, &m, dir, &fault);
     AGREE(MPI_COMM_WORLD, !broken, fault.code, fault.why);
     manifest_free(&m);
