@@ -4,6 +4,9 @@
 # text's bigram entropy.
 #
 # usage: sh scripts/demo.sh [--no-install] [section.key=value ...]
+#        sh scripts/demo.sh [--no-install] resume
+#           the same, unless it is there already; then once more, stopped halfway and gone on with
+#           another number of ranks, and both loss curves side by side
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/env.sh
@@ -24,11 +27,23 @@ bigram=$("$BUILD/dsv3-bigram" $text/train.tok.zst $text/heldout.tok.zst 2>/dev/n
 ranks=$CORES
 [ "$ranks" -ge 2 ] || ranks=2
 [ "$ranks" -le 16 ] || ranks=16
-micro=$(((8 + ranks - 1) / ranks))
+micro=$(((8 + ranks - 1) / ranks)) batch=$(((8 + ranks - 1) / ranks * ranks))
 
-set -- $config train.micro_batch=$micro train.global_batch=$((micro * ranks)) "$@" run.dir=$run
-echo "$MPIRUN -np $ranks $BUILD/dsv3 train $*"
-$MPIRUN -np $ranks "$BUILD/dsv3" train "$@"
+# train RANKS DIRECTORY [section.key=value ...]; in the background ($then is exec) it is mpirun itself
+train() {
+    np=$1 dir=$2
+    shift 2
+    set -- $config train.micro_batch=$((batch / np)) train.global_batch=$batch "$@" run.dir="$dir"
+    echo "$MPIRUN -np $np $BUILD/dsv3 train $*"
+    $then $MPIRUN -np "$np" "$BUILD/dsv3" train "$@"
+}
+then=
+
+if [ "${1:-}" = resume ]; then
+    . scripts/demo-resume.sh
+    exit
+fi
+train $ranks $run "$@"
 
 loss=$(sed -n 's/.*"eval_loss": *\([-+.0-9e]*\).*/\1/p' $run/metrics.jsonl | tail -n 1)
 cat <<END
@@ -41,6 +56,8 @@ Predicting the next byte of the part of the text that was not trained on, in nat
 What next?
     $BUILD/dsv3 check $config   every setting and where it came from
     less $run/metrics.jsonl                the numbers of every step
+    $BUILD/dsv3-ckpt list $run                what it has saved
+    sh scripts/demo.sh resume                   stop it halfway, go on with another number of ranks
     sh scripts/demo.sh train.steps=1000         train longer
     less configs/README.md                      what can be set; configs/runs/ has larger runs
     sh scripts/test.sh                          run the tests
