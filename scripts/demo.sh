@@ -29,7 +29,7 @@ ranks=$CORES
 [ "$ranks" -le 16 ] || ranks=16
 micro=$(((8 + ranks - 1) / ranks)) batch=$(((8 + ranks - 1) / ranks * ranks))
 
-# train RANKS DIRECTORY [section.key=value ...]; in the background ($then is exec) it is mpirun itself
+# train RANKS DIRECTORY [section.key=value ...]; with $then exec it becomes mpirun itself
 train() {
     np=$1 dir=$2
     shift 2
