@@ -36,12 +36,13 @@ static MPI_Comm split_machine(const struct mesh *mesh)
     return local;
 }
 
-/* How many ranks this machine has, and how many of them may run on a core that this rank may run
- * on, itself included. */
+/* Which of this machine's ranks this one is, how many it has, and how many of them may run on a
+ * core that this rank may run on, itself included. */
 static void count_machine_ranks(struct mesh *mesh)
 {
     MPI_Comm local = split_machine(mesh);
     int n_local, n = 0;
+    MPI_CHECK(MPI_Comm_rank(local, &mesh->machine_rank));
     MPI_CHECK(MPI_Comm_size(local, &n_local));
     cpu_set_t mine, both, *sets = malloc(sizeof *sets * (size_t)n_local);
     CHECK(sets, "no memory for %d core sets", n_local);
@@ -124,6 +125,7 @@ void mesh_plan(struct mesh *mesh, const struct mesh_shape *shape, int rank)
     *mesh = (struct mesh){.rank = rank, .size = shape->size};
     int *leader_of = find_leaders(mesh, shape->ranks_per_node);
     place(mesh, shape->tp, shape->ep, leader_of);
+    mesh->machine_rank = mesh->local_rank;
     mesh->machine_ranks = mesh->core_sharers = mesh->local_size;
     free(leader_of);
 }

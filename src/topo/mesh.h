@@ -28,9 +28,9 @@ struct mesh {
     int rank, size;
     int dp, tp, ep, edp;
     int node, n_nodes, local_rank, local_size;
-    int machine_ranks; /* ranks of this machine, whatever topology.ranks_per_node says */
-    int core_sharers;  /* ranks of this machine that may run on this rank's cores */
-    char (*host)[64];  /* [size] names, for messages only */
+    int machine_rank, machine_ranks; /* of this machine, whatever topology.ranks_per_node says */
+    int core_sharers;                /* ranks of this machine that may run on this rank's cores */
+    char (*host)[64];                /* [size] names, for messages only */
     struct mesh_axis axis[N_AXES];
 };
 

@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/place.h"
+#include "topo/device.h"
 #include "topo/wait.h"
 #include "train/restore.h"
 #include "train/run.h"
@@ -231,11 +232,13 @@ static void open_metrics(struct run *run)
     run->metrics = metrics_open(run->cfg, &run->mesh, &id);
 }
 
-static const struct backend *choose_backend(const struct config *cfg)
+static const struct backend *choose_backend(const struct config *cfg, const struct mesh *mesh)
 {
     const bool cuda = cfg->run.backend == RUN_BACKEND_CUDA;
+    const int device = cuda ? device_choose(mesh) : 0;
     const struct backend *be = backend_find(cuda ? "cuda" : "cpu");
-    agree(be, CODE_CONFIG, "run.backend cuda: this program was built without CUDA");
+    agree(be, CODE_CONFIG, "run.backend cuda: GPU %d, but this program was built without CUDA",
+          device);
     backend_check(be);
     return cfg->debug.profile ? profile_backend(be) : be;
 }
@@ -260,7 +263,7 @@ void run_init(struct run *run, const struct config *cfg)
     mesh_init(&run->mesh, cfg);
     arm_fault(run);
     place_at("memory");
-    run->be = choose_backend(cfg);
+    run->be = choose_backend(cfg, &run->mesh);
     run->threads = mesh_threads(&run->mesh, cfg);
     run->stream = run->be->stream_create(run->threads);
     model_count(&run->counts, cfg);
