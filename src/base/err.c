@@ -90,11 +90,11 @@ _Noreturn void err_exit(enum exit_code code)
     _exit((int)code);
 }
 
-void err_say(const char *fmt, ...)
+void err_say(const char *kind, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    say("fatal", fmt, args);
+    say(kind, fmt, args);
     va_end(args);
 }
 
@@ -114,7 +114,7 @@ _Noreturn void die_at(enum exit_code code, const char *file, int line, const cha
     if (place_in_step() && !strstr(why, "step ")) place_text(place, sizeof place);
     while (!err_speak_first()) pause(); /* the first speaker's abort ends this process */
     fflush(stdout);
-    err_say("%s:%d: %.200s%s%s%s%s", file, line, call ? call : "", call ? ": " : "", why,
+    err_say("fatal", "%s:%d: %.200s%s%s%s%s", file, line, call ? call : "", call ? ": " : "", why,
             *place ? "; " : "", place);
     if (mpi_is_up()) MPI_Abort(MPI_COMM_WORLD, (int)code);
     err_exit(code);

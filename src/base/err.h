@@ -31,8 +31,9 @@ enum exit_code {
 _Noreturn void die_at(enum exit_code code, const char *file, int line, const char *call,
                       const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
-/* For signal handlers: a line like those of die_at, without place and end. Allocates nothing. */
-void err_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* For signal handlers: a line like those of die_at, "KIND [rank 2/4 host] message", without place
+ * and end. Allocates nothing. */
+void err_say(const char *kind, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Also for signal handlers: end this process at once; mpirun ends the job. */
 _Noreturn void err_exit(enum exit_code code);

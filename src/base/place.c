@@ -40,6 +40,7 @@ static void fault_here(void)
     char text[128];
     place_text(text, sizeof text);
     if (strcmp(text, fault_at) != 0) return;
+    fault_at = NULL; /* a rank that stops and is continued may come here again */
     if (fault_signal) raise(fault_signal);
     while (!fault_signal) pause();
 }

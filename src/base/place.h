@@ -24,6 +24,6 @@ void place_text(char *text, size_t n);
 /* Whether the stage has a number. */
 bool place_in_step(void);
 
-/* debug.fault: when the words are those of `at`, this process sends itself the signal, or with
- * signal 0 waits for ever. at is borrowed. */
+/* debug.fault: the first time that the words are those of `at`, this process sends itself the
+ * signal, or with signal 0 waits for ever. at is borrowed. */
 void place_fault(const char *at, int signal);

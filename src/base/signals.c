@@ -1,6 +1,7 @@
 /*
- * signals.c - the last words of a rank; see signals.h. Everything after signals_install runs in
- * signal handlers: no allocation, no stdio, only snprintf of numbers and strings into the stack.
+ * signals.c - the last words of a rank, and notes of what it is asked; see signals.h. Everything
+ * up to signals_install runs in signal handlers: no allocation, no stdio, only snprintf of numbers
+ * and strings into the stack.
  */
 #define _GNU_SOURCE /* gettid, tgkill */
 #include "base/signals.h"
@@ -16,20 +17,32 @@
 #include <unistd.h>
 
 enum { MAX_LOCAL = 1024, ENV_BYTES = 1 << 18, PATIENCE_S = 5 };
-static const struct {
+struct named_signal {
     int signal;
     const char *name;
-} crashes[] = {{SIGSEGV, "SIGSEGV"},
-               {SIGBUS, "SIGBUS"},
-               {SIGFPE, "SIGFPE"},
-               {SIGILL, "SIGILL"},
-               {SIGABRT, "SIGABRT"}};
-enum { N_CRASHES = sizeof crashes / sizeof *crashes };
+};
+static const struct named_signal crashes[] = {{SIGSEGV, "SIGSEGV"},
+                                              {SIGBUS, "SIGBUS"},
+                                              {SIGFPE, "SIGFPE"},
+                                              {SIGILL, "SIGILL"},
+                                              {SIGABRT, "SIGABRT"}};
+static const struct named_signal stops[] = {
+    {SIGUSR1, "SIGUSR1"}, {SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"}};
+enum { N_CRASHES = sizeof crashes / sizeof *crashes, N_STOPS = sizeof stops / sizeof *stops };
 
 static struct {
     bool watching; /* mpirun or its daemon is the parent and told this rank its number */
+    bool speaks;   /* of stops; without mpirun's mark all ranks would */
     int size, local_rank, local_size;
 } self;
+
+static struct {
+    enum signals_answer answer;
+    volatile sig_atomic_t noted;  /* the first signal; 0: none */
+    volatile sig_atomic_t urgent; /* one of them was not SIGUSR1 */
+    volatile sig_atomic_t from_launcher;
+} stop;
+
 static const char *guarded_call;
 static unsigned guarded_s;
 
@@ -114,20 +127,60 @@ static void wait_for_kill(void)
     for (int s = 0; s < PATIENCE_S; s++) sleep(1);
 }
 
-/* mpirun ends a job by SIGCONT, SIGTERM and SIGKILL, a second apart. All ranks wait here for the
- * end, so that those missing are the ones that died before; only when all is said the second signal
- * is enough. A SIGCONT by itself means nothing. The main thread must wait, or it meets the ends of
- * others and MPI complains. */
-static void on_end(int sig)
+static const char *stop_name(int sig)
 {
+    int i = 0;
+    while (i < N_STOPS - 1 && stops[i].signal != sig) i++;
+    return stops[i].name;
+}
+
+/* The whole job gets the signal, or learns of it from this rank at the end of the step, or from
+ * its launcher when this rank ends now. */
+static void on_stop(int sig)
+{
+    const bool again = stop.urgent && sig != SIGUSR1;
+    if (stop.answer == SIGNALS_NOTE && !again) {
+        if (sig != SIGUSR1) stop.urgent = 1;
+        if (!stop.noted) stop.noted = sig;
+        return;
+    }
+    const bool speaks = err_speak_first() && self.speaks;
+    if (stop.answer == SIGNALS_LEAVE) {
+        if (speaks) err_say("stopped", "by %s before the first step; %s", stop_name(sig), here());
+        err_exit(CODE_REQUEUE);
+    }
+    if (speaks) err_say("stopped", "at once by a second %s; %s", stop_name(sig), here());
+    signal(sig, SIG_DFL);
+    raise(sig);
+}
+
+/* mpirun ends a job by SIGCONT, SIGTERM and SIGKILL, a second apart: when a rank died, and when it
+ * was asked to end itself. Only in the second case are all ranks of this machine alive at the first
+ * signal and has nobody spoken; then SIGTERM is a wish like others, and what can be done within a
+ * second is done. In the first case all ranks wait here for the end, so that those missing are the
+ * ones that died before; only when all is said the second signal is enough. A SIGCONT by itself
+ * means nothing. The main thread must wait, or it meets the ends of others and MPI complains. */
+static void on_end(int sig, siginfo_t *info, void *context)
+{
+    (void)context;
     char who[256];
+    if (info->si_pid == getppid()) stop.from_launcher = 1;
     if (gettid() != getpid()) {
         tgkill(getpid(), getpid(), sig);
         return;
     }
-    if (name_siblings(GONE, who, sizeof who) && err_speak_first())
-        err_say("%s of this machine died: killed (out of memory?) or crashed; %s", who, here());
-    if (sig == SIGCONT && !err_spoken()) return;
+    const bool died = name_siblings(GONE, who, sizeof who);
+    if (died && err_speak_first())
+        err_say("fatal", "%s of this machine died: killed (out of memory?)%s or crashed; %s", who,
+                strcmp(place_doing(), "MPI_Init") ? "" : ", stopped by Open MPI (docs/batch.md)",
+                here());
+    const bool well = !died && !err_spoken();
+    if (well && sig == SIGCONT) return;
+    if (well &&
+        (stop.answer == SIGNALS_NOTE || (stop.answer == SIGNALS_LEAVE && !stop.from_launcher))) {
+        on_stop(sig);
+        return;
+    }
     if (sig == SIGCONT || !err_spoken()) wait_for_kill();
     signal(SIGTERM, SIG_DFL);
     raise(SIGTERM);
@@ -141,9 +194,9 @@ static void on_crash(int sig, siginfo_t *info, void *context)
     if (!err_speak_first())
         wait_for_kill();
     else if (info->si_code > 0)
-        err_say("%s at address %p; %s", crashes[i].name, info->si_addr, here());
+        err_say("fatal", "%s at address %p; %s", crashes[i].name, info->si_addr, here());
     else
-        err_say("%s sent by process %d; %s", crashes[i].name, (int)info->si_pid, here());
+        err_say("fatal", "%s sent by process %d; %s", crashes[i].name, (int)info->si_pid, here());
     raise(sig); /* SA_RESETHAND: now it has its default */
 }
 
@@ -153,7 +206,7 @@ static void on_alarm(int sig)
     (void)sig;
     const bool stopped = name_siblings(STOPPED, who, sizeof who);
     if (err_speak_first())
-        err_say("%s has not ended after %u s%s%s; %s", guarded_call, guarded_s,
+        err_say("fatal", "%s has not ended after %u s%s%s; %s", guarded_call, guarded_s,
                 stopped ? ", stopped: " : "", stopped ? who : "", here());
     else
         wait_for_kill();
@@ -186,7 +239,10 @@ void signals_install(void)
     self.local_size = env_number("OMPI_COMM_WORLD_LOCAL_SIZE");
     self.watching = self.local_rank >= 0 && self.local_rank < self.local_size &&
                     self.local_size <= MAX_LOCAL && parent_is_launcher();
-    for (int i = 0; self.watching && i < 2; i++) signal(i ? SIGTERM : SIGCONT, on_end);
+    self.speaks = self.watching || env_number("PMIX_RANK") <= 0;
+    signals_answer(SIGNALS_LEAVE);
+    const struct sigaction end = {.sa_sigaction = on_end, .sa_flags = SA_SIGINFO | SA_RESTART};
+    for (int i = 0; self.watching && i < 2; i++) sigaction(i ? SIGTERM : SIGCONT, &end, NULL);
     for (int i = 0; i < N_CRASHES; i++) {
         struct sigaction act = {.sa_sigaction = on_crash,
                                 .sa_flags = SA_SIGINFO | SA_RESETHAND | SA_NODEFER};
@@ -196,10 +252,34 @@ void signals_install(void)
     }
 }
 
+void signals_answer(enum signals_answer answer)
+{
+    const struct sigaction act = {.sa_handler = on_stop, .sa_flags = SA_RESTART};
+    struct sigaction before;
+    stop.answer = answer;
+    for (int i = 0; i < N_STOPS; i++) {
+        const int sig = stops[i].signal;
+        if (sig == SIGTERM && self.watching) continue; /* on_end's */
+        sigaction(sig, NULL, &before);
+        if (sig == SIGINT && before.sa_handler == SIG_IGN) continue; /* a shell's background job */
+        if (answer == SIGNALS_DIE)
+            signal(sig, SIG_DFL);
+        else
+            sigaction(sig, &act, NULL);
+    }
+}
+
+const char *signals_noted(void)
+{
+    return stop.noted ? stop_name(stop.noted) : NULL;
+}
+
 void signals_rest(void)
 {
     signal(SIGCONT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGUSR1, SIG_IGN); /* too late: the exit code is known */
 }
 
 void signals_guard(const char *call, double seconds)

@@ -1,16 +1,28 @@
 /*
- * signals.h - the last words of a rank that is ended from outside. mpirun --quiet ends a job in
- * which a rank was killed without a word; so the ranks of the same machine, which it asks to end
- * first, look which of them is gone and one says so. A rank that crashes says so itself.
+ * signals.h - what signals do to a rank. SIGUSR1, SIGTERM and SIGINT ask the run to stop. SIGTERM
+ * is also how mpirun ends a job in which a rank was killed, which it does, with --quiet, without a
+ * word: so the ranks of the same machine look which of them is gone, and one says so. A rank that
+ * crashes says so itself.
  */
 #pragma once
 
-/* Call once, before MPI_Init. The signals by which mpirun ends a job: look, perhaps speak, and wait
- * for the kill that follows within seconds; not below mpirun they keep their default. SIGSEGV and
- * its like: one line with the place, then the default. */
+enum signals_answer {
+    SIGNALS_LEAVE, /* nothing is lost: the process ends with CODE_REQUEUE and one line */
+    SIGNALS_NOTE,  /* the first is kept for signals_noted; SIGTERM or SIGINT again: end at once */
+    SIGNALS_DIE    /* what signals do to any program */
+};
+
+/* Call once, before MPI_Init; the answer to stops is SIGNALS_LEAVE. SIGTERM by mpirun while a rank
+ * of this machine is gone: perhaps speak, and wait for the kill that follows within seconds.
+ * SIGSEGV and its like: one line with the place, then the default. */
 void signals_install(void);
 
-/* Ranks may end now in any order: the signals of mpirun have their default again. */
+void signals_answer(enum signals_answer answer);
+
+/* "SIGUSR1", ... of this process; NULL: none came. */
+const char *signals_noted(void);
+
+/* Ranks may end now in any order, and nothing can be stopped any more. */
 void signals_rest(void);
 
 /* Around a call of MPI that cannot be polled (MPI_Init, MPI_Comm_split, MPI_Finalize): when it has

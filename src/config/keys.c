@@ -74,6 +74,9 @@ const struct key config_keys[] = {
          "a checkpoint whose weights a new run starts with"),
     NUMBER("run.deadline_s", run.deadline_s, 0, INFINITY, KEY_ABOVE_MIN, "600",
            "seconds after which a rank that others wait for is called missing and the run ends"),
+    NUMBER("run.exit_after", run.exit_after, 0, INFINITY, 0, "0",
+           "minutes after which the run saves and ends with exit code 75, to be started again; 0: "
+           "never"),
     INT("run.threads", run.threads, 0, 4096, "0",
         "threads of each rank, at most cores / ranks that share them; 0: OMP_NUM_THREADS, or that"),
 

@@ -19,7 +19,25 @@ static void request_round(struct run *run, int64_t round, int64_t n)
     reader_request(run->heldout_reader, run->wanted, B);
 }
 
-void run_eval(struct run *run)
+/* All ranks have their batch of this round, and none wishes to stop. */
+static bool round_begins(struct run *run)
+{
+    run_agree(run);
+    if (run->agreed.no_data > 0) run_agree_data(run);
+    return run->agreed.stop == 0;
+}
+
+/* Losses over the evaluated tokens: their sum and number, over all ranks. */
+static void add_up(struct run *run, int64_t n_label, double sums[2])
+{
+    run->be->copy(run->stream, &sums[0], run->model.loss_sum, sizeof(double));
+    run->be->zero(run->stream, run->model.loss_sum, sizeof(double));
+    run->be->stream_sync(run->stream);
+    sums[1] = (double)n_label / run->mesh.tp; /* every tp rank counted the whole micro-batch */
+    comm_all_reduce_host(&run->comm, AXIS_WORLD, sums, 2, REDUCE_SUM);
+}
+
+bool run_eval(struct run *run)
 {
     const double start = clock_s();
     place_stage("evaluation after step", run->progress.step);
@@ -29,25 +47,24 @@ void run_eval(struct run *run)
     const int64_t n = asked > 0 && asked < have ? asked : have;
     const int64_t n_rounds = (n + (int64_t)B * run->mesh.dp - 1) / ((int64_t)B * run->mesh.dp);
     int64_t n_label[1 + MAX_MTP] = {0};
+    bool complete = true;
     for (int64_t round = 0; round < n_rounds; round++) {
         request_round(run, round, n);
         const struct batch *batch = reader_try_wait(run->heldout_reader, &run->data_fault);
-        run_agree_data(run);
+        complete = round_begins(run);
+        if (!complete) break;
         model_load(m, batch->token, batch->doc_start, run->valid);
         model_count_labels(m, batch->token, batch->doc_start, run->valid, n_label);
         model_forward(m, false);
     }
-    double sums[2] = {0, (double)n_label[0]};
-    run->be->copy(run->stream, &sums[0], m->loss_sum, sizeof(double));
-    run->be->zero(run->stream, m->loss_sum, sizeof(double));
-    run->be->stream_sync(run->stream);
-    sums[1] /= run->mesh.tp; /* every tp rank counted the whole micro-batch */
-    comm_all_reduce_host(&run->comm, AXIS_WORLD, sums, 2, REDUCE_SUM);
+    double sums[2];
+    add_up(run, n_label[0], sums);
     const struct eval_report report = {.step = run->progress.step,
                                        .tokens = (int64_t)(sums[1] + 0.5),
                                        .loss = sums[1] > 0 ? sums[0] / sums[1] : 0,
                                        .bad = run_take_bad_losses(run),
                                        .seconds = clock_s() - start};
     comm_take_count(&run->comm); /* not part of any step */
-    metrics_eval(run->metrics, &report);
+    if (complete) metrics_eval(run->metrics, &report);
+    return complete;
 }

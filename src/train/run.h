@@ -13,10 +13,13 @@
 #include "train/metrics.h"
 #include "train/plan.h"
 
-/* What the ranks tell one another at the end of each step, summed over them. */
+/* What the ranks tell one another at the end of each step and before each batch of an evaluation,
+ * summed over them. */
 struct agreed {
     double save_due;               /* rank 0's clock: checkpoint.every_minutes have passed */
     double save_busy, save_failed; /* ranks whose part of a save is on its way, has failed */
+    double stop;                   /* ranks that wish to end the run here, see stop.h */
+    double no_data;                /* ranks with a data_fault */
 };
 enum { N_AGREED = sizeof(struct agreed) / sizeof(double) };
 
@@ -88,8 +91,9 @@ void run_print_summary(const struct run *run);
 /* Planned and used bytes of each role, the most of any rank. Collective; rank 0 prints. */
 void run_print_memory(struct run *run);
 
-/* The steps of the run, evaluations, reports. */
-void run_loop(struct run *run);
+/* The steps of the run, evaluations, reports, checkpoints. CODE_DONE; or, when it has to end before
+ * all is done, what stop_save says. */
+enum exit_code run_loop(struct run *run);
 
 /* One optimizer step: data, forward and backward of the micro-batches, reduction, update, report.
  */
@@ -114,8 +118,9 @@ int64_t run_samples_wanted(const struct config *cfg, const struct progress *from
 /* Every rank's part of run->agreed, summed. Collective. */
 void run_agree(struct run *run);
 
-/* Loss over the held-out set (train.eval_sequences of it), reported through metrics. */
-void run_eval(struct run *run);
+/* Loss over the held-out set (train.eval_sequences of it), reported through metrics. False: a rank
+ * wished to stop before its end, and nothing is reported. */
+bool run_eval(struct run *run);
 
 /* debug.dump_step: per-token losses and expert ids of the micro-batch that has gone forward, into
  * run.dir/dump-step-N/rank-R.jsonl; one line per sequence part of this rank. sample [B]: its place

@@ -41,7 +41,8 @@ struct saver {
 bool save_wanted(const struct config *cfg)
 {
     const struct config_checkpoint *c = &cfg->checkpoint;
-    return c->every > 0 || c->every_minutes > 0 || c->on_exit || c->on_signal;
+    return c->every > 0 || c->every_minutes > 0 || c->on_exit || c->on_signal ||
+           cfg->run.exit_after > 0;
 }
 
 const char *save_root(const struct config *cfg, char *path, size_t n)
@@ -329,11 +330,12 @@ void save_wait(struct run *run)
     comm_take_count(&run->comm); /* of no step */
 }
 
-void save_now(struct run *run)
+bool save_now(struct run *run)
 {
-    if (!run->saver) return;
+    if (!run->saver) return false;
     save_wait(run);
-    if (run->saver->last_step == run->progress.step) return;
+    if (run->saver->last_step == run->progress.step) return true;
     save_start(run);
     save_wait(run);
+    return run->saver->last_step == run->progress.step;
 }

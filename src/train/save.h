@@ -29,8 +29,9 @@ bool save_due(const struct run *run);
 /* Begin a checkpoint of the step just done. Collective. */
 void save_start(struct run *run);
 
-/* The same, and return when it is safe; nothing to do when it is already. Collective. */
-void save_now(struct run *run);
+/* The same, and return when it is safe; nothing to do when it is already. False: it could not be
+ * written, which has been told, or checkpoints are off. Collective. */
+bool save_now(struct run *run);
 
 /* Return when no save is on its way. Collective. */
 void save_wait(struct run *run);

@@ -9,6 +9,7 @@
 #include "base/place.h"
 #include "train/run.h"
 #include "train/save.h"
+#include "train/stop.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -335,15 +336,19 @@ void run_agree(struct run *run)
 {
     run->agreed = (struct agreed){0};
     save_tell(run, &run->agreed);
+    run->agreed.stop = stop_wish(run);
+    run->agreed.no_data = run->data_fault.code != CODE_DONE;
     comm_all_reduce_host(&run->comm, AXIS_WORLD, (double *)&run->agreed, N_AGREED, REDUCE_SUM);
 }
 
-static void evaluate(struct run *run)
+/* False: it is due, and the run is to stop before it or did within. */
+static bool evaluate(struct run *run)
 {
     const struct config_train *t = &run->cfg->train;
     const int64_t step = run->progress.step;
     const bool due = step > 0 && t->eval_every > 0 && step % t->eval_every == 0;
-    if (run->heldout_data && (due || step == t->steps)) run_eval(run);
+    if (!run->heldout_data || !(due || step == t->steps)) return true;
+    return run->agreed.stop == 0 && run_eval(run);
 }
 
 static void end_loop(struct run *run)
@@ -359,22 +364,29 @@ static void end_loop(struct run *run)
     if (run->cfg->debug.profile && run->mesh.rank == 0) profile_print(stdout, &run->bounds);
 }
 
-void run_loop(struct run *run)
+enum exit_code run_loop(struct run *run)
 {
     const int64_t n_steps = run->cfg->train.steps;
-    if (run->resumed && !run->has_eval) evaluate(run); /* the run had ended before it could */
+    bool evaluated = true;
+    stop_prepare(run);
+    if (run->resumed && !run->has_eval) evaluated = evaluate(run); /* the run had ended before it */
     if (run->progress.step < n_steps)
         run_request_step(run, &run->progress);
     else if (run->mesh.rank == 0)
         printf("nothing to do: all %lld steps are done\n", (long long)n_steps);
-    while (run->progress.step < n_steps) {
+    while (run->progress.step < n_steps && run->agreed.stop == 0) {
         run_step(run);
         mem_freeze();
-        evaluate(run);
+        evaluated = evaluate(run);
         save_advance(run);
         if (save_due(run)) save_start(run);
     }
-    if (run->cfg->checkpoint.on_exit) save_now(run);
+    enum exit_code code = CODE_DONE;
+    if (run->progress.step < n_steps || !evaluated)
+        code = stop_save(run);
+    else if (run->cfg->checkpoint.on_exit)
+        save_now(run);
     save_wait(run);
     end_loop(run);
+    return code;
 }

@@ -1,0 +1,46 @@
+/* stop.c - the end of a run before its last step; see stop.h. */
+#include "train/stop.h"
+
+#include "base/clock.h"
+#include "base/place.h"
+#include "base/signals.h"
+#include "train/save.h"
+
+#include <stdio.h>
+
+static double begin_s;
+
+void stop_begin(void)
+{
+    begin_s = clock_s();
+    signals_install();
+}
+
+void stop_prepare(const struct run *run)
+{
+    signals_answer(run->cfg->checkpoint.on_signal ? SIGNALS_NOTE : SIGNALS_DIE);
+}
+
+static bool time_is_up(const struct run *run)
+{
+    const double minutes = run->cfg->run.exit_after;
+    return minutes > 0 && clock_s() - begin_s >= 60 * minutes;
+}
+
+double stop_wish(const struct run *run)
+{
+    return signals_noted() || time_is_up(run);
+}
+
+enum exit_code stop_save(struct run *run)
+{
+    const char *why = signals_noted();
+    if (!why) why = time_is_up(run) ? "run.exit_after" : "a signal to another rank";
+    place_stage("end after step", run->progress.step);
+    const bool saved = save_now(run);
+    if (run->mesh.rank == 0)
+        printf("stopped by %s after step %lld of %lld: %s\n", why, (long long)run->progress.step,
+               (long long)run->cfg->train.steps,
+               saved ? "saved, the same command goes on from here" : "not saved");
+    return saved ? CODE_REQUEUE : CODE_IO;
+}

@@ -1,0 +1,23 @@
+/*
+ * stop.h - how a run ends before its last step, to be started again later: after run.exit_after
+ * minutes, or when a signal asks for it (base/signals.h). One rank that was asked is enough. It
+ * says so where ranks agree anyway: at the end of each step and before each batch of an
+ * evaluation. So all of them stop at the same place, save that step, and end with
+ * CODE_REQUEUE.
+ */
+#pragma once
+
+#include "train/run.h"
+
+/* First of all, before MPI_Init: from here run.exit_after counts, and a signal ends the process. */
+void stop_begin(void);
+
+/* Before the first step: from here there is something to save. */
+void stop_prepare(const struct run *run);
+
+/* What this rank adds to run->agreed.stop: 1, or 0. */
+double stop_wish(const struct run *run);
+
+/* After the last step done, when run->agreed.stop is not 0: saves it, unless it is safe already.
+ * CODE_REQUEUE, or CODE_IO when it could not be saved. Collective. */
+enum exit_code stop_save(struct run *run);
