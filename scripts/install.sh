@@ -2,7 +2,7 @@
 # install.sh - installs, on Debian and its descendants, the packages that are still missing; needs
 # root or sudo only then. Anywhere else it prints what dsv3 needs and stops with exit code 69.
 #
-# usage: sh scripts/install.sh
+# usage: sh scripts/install.sh [tests]     tests: also what single tests want, as root
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/env.sh
@@ -10,6 +10,9 @@ cd "$(dirname "$0")/.."
 needed='build-essential libopenmpi-dev openmpi-bin libyaml-dev libzstd-dev zstd libjansson-dev
 libxxhash-dev libhdf5-dev perl'
 wanted='bible-kjv bible-kjv-text' # the demo's text; a sample lies in data/ for those who lack it
+if [ "${1:-}" = tests ]; then
+    wanted="$wanted slurm-wlm munge" # a batch system on one machine; without it its tests skip
+fi
 
 # The packages among "$@" that are not installed.
 missing_of() {
@@ -69,5 +72,5 @@ if [ -n "$optional" ]; then
     echo "packages: installing $optional"
     # shellcheck disable=SC2086
     update && apt install --no-install-recommends $optional ||
-        echo "packages: $optional could not be installed; the demo will use the sample in data/"
+        echo "packages: $optional could not be installed (data/ has a sample of the text)"
 fi

@@ -7,7 +7,7 @@ set -eu
 cd "$(dirname "$0")/.."
 . scripts/env.sh
 
-sh scripts/install.sh
+sh scripts/install.sh tests
 $MAKE programs
 $MAKE SAN=1 BUILD="$BUILD-san" programs
 DSV3_BUILD=$BUILD DSV3_BUILD_SAN=$BUILD-san tests/run "$@"
