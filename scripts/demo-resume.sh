@@ -9,7 +9,10 @@ echo
 echo "The same again, with a signal (SIGUSR1) halfway:"
 { then=exec && train $ranks "$again"; } &
 pid=$!
-steps() { grep -c '"loss":' "$again/metrics.jsonl" 2>/dev/null || :; }
+steps() {
+    n=$(grep -c '"loss":' "$again/metrics.jsonl" 2>/dev/null) || :
+    echo "${n:-0}"
+}
 wanted=$(($(grep -c '"loss":' "$run/metrics.jsonl") / 2))
 while kill -0 $pid 2>/dev/null && [ "$(steps)" -lt $wanted ]; do sleep 0.2; done
 kill -USR1 $pid || :
@@ -47,7 +50,7 @@ paste -d ' ' "$again/curve-whole" "$again/curve-resumed" | awk -v stopped="$stop
             for (x = 0; x <= 60; x++)
                 line = line (x == a && x == b ? "*" : x == a ? "|" : x == b ? "o" : " ")
             printf "%5d  %.5f  %.5f %s%s\n", step[i], whole[i], parts[i], line,
-                i > stopped && !told++ ? "  <- gone on with other ranks" : ""
+                (i > stopped && !told++) ? "  <- gone on with other ranks" : ""
         }
         printf "\nlargest difference of %d steps: %.2g\n", NR, most
     }'

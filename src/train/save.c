@@ -149,6 +149,7 @@ void save_init(struct run *run)
             writer_add(&s->writer, piece, copy_of(run, piece));
     }
     make_room_for_boxes(run, s);
+    RUN(run, zero, run->snapshot.base, run->snapshot.used); /* or the first save pays for it */
     s->config = config_to_text(run->cfg);
     s->manifest = (struct manifest){.n_files = s->n_files,
                                     .n_tensors = s->pieces.n_tensors,
