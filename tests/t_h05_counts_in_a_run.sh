@@ -6,5 +6,6 @@ make_run
 must_train plain 4 topology.tp=2 topology.ep=4
 must_train checked 4 topology.tp=2 topology.ep=4 debug.check_exchange=true
 same plain checked 0
-grep -q '^with  *[A-Z].*[0-9]\.[0-9], HDF5 [0-9]' "$tmp/plain.out" || fail "no version: $(cat "$tmp/plain.out")"
+grep -q '^with  *[A-Z].*[0-9]\.[0-9], HDF5 [0-9]' "$tmp/plain.out" ||
+    fail "no version: $(cat "$tmp/plain.out")"
 echo ok
