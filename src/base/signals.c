@@ -243,6 +243,7 @@ void signals_install(void)
     signals_answer(SIGNALS_LEAVE);
     const struct sigaction end = {.sa_sigaction = on_end, .sa_flags = SA_SIGINFO | SA_RESTART};
     for (int i = 0; self.watching && i < 2; i++) sigaction(i ? SIGTERM : SIGCONT, &end, NULL);
+    signal(SIGXFSZ, SIG_IGN); /* writing beyond a limit is a fault like a full disk */
     for (int i = 0; i < N_CRASHES; i++) {
         struct sigaction act = {.sa_sigaction = on_crash,
                                 .sa_flags = SA_SIGINFO | SA_RESETHAND | SA_NODEFER};

@@ -48,14 +48,35 @@ int io_try_write(int fd, const char *path, const void *from, int64_t bytes, int6
     return 0;
 }
 
+int io_try_create(const char *path, int flags, struct fault *fault)
+{
+    int fd;
+    do fd = open(path, flags | O_CREAT | O_CLOEXEC, 0666);
+    while (fd < 0 && errno == EINTR);
+    return fd < 0 ? io_fault(fault, "create", path) : fd;
+}
+
+static int sync_fd(int fd)
+{
+    int bad;
+    do bad = fsync(fd);
+    while (bad && errno == EINTR);
+    return bad;
+}
+
+/* An interrupted close has closed. */
+int io_try_finish(int fd, const char *path, int bad, struct fault *fault)
+{
+    if (!bad && sync_fd(fd) != 0) bad = io_fault(fault, "sync", path);
+    if (close(fd) != 0 && errno != EINTR && !bad) bad = io_fault(fault, "close", path);
+    return bad;
+}
+
 int io_try_write_file(const char *path, const char *text, int64_t bytes, struct fault *fault)
 {
-    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0) return io_fault(fault, "create", path);
-    int bad = io_try_write(fd, path, text, bytes, 0, fault);
-    if (!bad && fsync(fd) != 0) bad = io_fault(fault, "sync", path);
-    if (close(fd) != 0 && !bad) bad = io_fault(fault, "close", path);
-    return bad;
+    const int fd = io_try_create(path, O_WRONLY | O_TRUNC, fault);
+    if (fd < 0) return -1;
+    return io_try_finish(fd, path, io_try_write(fd, path, text, bytes, 0, fault), fault);
 }
 
 char *io_try_read_file(const char *path, int64_t max, int64_t *bytes, struct fault *fault)
@@ -90,7 +111,7 @@ int io_try_sync_dir(const char *path, struct fault *fault)
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return io_fault(fault, "open", path);
     /* Some file systems cannot sync directories, and then do not need it. */
-    const int bad = fsync(fd) != 0 && errno != EINVAL ? io_fault(fault, "sync", path) : 0;
+    const int bad = sync_fd(fd) != 0 && errno != EINVAL ? io_fault(fault, "sync", path) : 0;
     close(fd);
     return bad;
 }
@@ -103,7 +124,8 @@ int io_try_box(int fd, const char *path, const struct ckpt_tensor *tensor,
         const int64_t i = box->first + done, inside = i % box->run;
         const int64_t at = box->base + i / box->run * box->stride + inside;
         const int64_t left = box->count - done, in_run = box->run - inside;
-        const int64_t n = left < in_run ? left : in_run;
+        const bool whole = box->run == box->stride; /* runs without gaps are one */
+        const int64_t n = whole || left < in_run ? left : in_run;
         char *here = (char *)memory + done * size;
         const int64_t offset = tensor->offset + at * size;
         const int bad = write ? io_try_write(fd, path, here, n * size, offset, fault)

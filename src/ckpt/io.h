@@ -12,6 +12,14 @@ int io_try_read(int fd, const char *path, void *to, int64_t bytes, int64_t offse
 int io_try_write(int fd, const char *path, const void *from, int64_t bytes, int64_t offset,
                  struct fault *fault);
 
+/* A file to write, made when it is not there: flags beside O_CREAT and O_CLOEXEC. Returns its
+ * descriptor, or -1. */
+int io_try_create(const char *path, int flags, struct fault *fault);
+
+/* Synced and closed; after a fault before it, bad, only closed. Returns bad, or what is wrong now.
+ */
+int io_try_finish(int fd, const char *path, int bad, struct fault *fault);
+
 /* A file of this text, synced. */
 int io_try_write_file(const char *path, const char *text, int64_t bytes, struct fault *fault);
 

@@ -18,7 +18,21 @@ enum { FILE_OVERHEAD = 16384, TENSOR_OVERHEAD = 2048 };
 
 static const char *const groups[] = {"model", "exp_avg", "exp_avg_sq"};
 
-#define H5_CHECK(call) CHECK((call) >= 0, "HDF5 failed")
+/* HDF5's innermost message says what the system said, and of which file. */
+static herr_t take_first(unsigned n, const H5E_error2_t *error, void *why)
+{
+    if (n == 0) snprintf(why, 400, "%s", error->desc);
+    return 0;
+}
+
+static void h5_check(int64_t result, const char *what, int line)
+{
+    char why[400] = "no reason given";
+    if (result >= 0) return;
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_first, why);
+    die_at(CODE_IO, __FILE__, line, NULL, "checkpoints: %s: %s", what, why);
+}
+#define H5_CHECK(call) h5_check((call), "HDF5", __LINE__)
 
 const char *layout_hdf5_version(void)
 {
@@ -31,7 +45,7 @@ const char *layout_hdf5_version(void)
 
 static hid_t h5_open(hid_t id)
 {
-    CHECK(id >= 0, "HDF5 failed");
+    H5_CHECK(id);
     return id;
 }
 
@@ -98,7 +112,7 @@ static void create_layout(const char *path, struct ckpt_tensor *tensor, int n)
     for (int i = 0; i < n; i++) create_dataset(file, set, &tensor[i]);
     H5_CHECK(H5Pclose(set));
     H5_CHECK(H5Pclose(group));
-    H5_CHECK(H5Fclose(file));
+    h5_check(H5Fclose(file), path, __LINE__);
 }
 
 /* What lies between two tensors: into the hash, and, if it is not zero, into a part. */
@@ -168,6 +182,7 @@ void layout_make(struct layout *layout, const char *scratch, struct ckpt_tensor 
                  int n_tensors, int64_t file_bytes)
 {
     int n_files = 0;
+    H5_CHECK(H5Eset_auto2(H5E_DEFAULT, NULL, NULL)); /* one line is enough */
     for (int i = 0; i < n_tensors; i += fit(tensor + i, n_tensors - i, file_bytes)) n_files++;
     *layout = (struct layout){0};
     layout->file = mem_alloc(sizeof *layout->file * (size_t)n_files, "headers of a checkpoint");
@@ -191,14 +206,12 @@ void layout_free(struct layout *layout)
 
 static int try_write_file(const struct layout_file *f, const char *path, struct fault *fault)
 {
-    const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0) return io_fault(fault, "create", path);
+    const int fd = io_try_create(path, O_WRONLY, fault);
+    if (fd < 0) return -1;
     int bad = ftruncate(fd, f->file.bytes) != 0 ? io_fault(fault, "enlarge", path) : 0;
     for (int p = 0; !bad && p < f->n_parts; p++)
         bad = io_try_write(fd, path, f->part[p].data, f->part[p].bytes, f->part[p].offset, fault);
-    if (!bad && fsync(fd) != 0) bad = io_fault(fault, "sync", path);
-    if (close(fd) != 0 && !bad) bad = io_fault(fault, "close", path);
-    return bad;
+    return io_try_finish(fd, path, bad, fault);
 }
 
 int layout_try_write(const struct layout *layout, const char *dir, struct fault *fault)

@@ -189,10 +189,8 @@ int ckpt_try_write(const char *dir, const struct ckpt_file *file, const struct c
     const int64_t size = (int64_t)dtype_bytes(t->dtype);
     char path[CKPT_PATH];
     snprintf(path, sizeof path, "%s/%s", dir, file->name);
-    const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0) return io_fault(fault, "create", path);
-    int bad = io_try_write(fd, path, from, n * size, t->offset + first * size, fault);
-    if (!bad && fsync(fd) != 0) bad = io_fault(fault, "sync", path);
-    if (close(fd) != 0 && !bad) bad = io_fault(fault, "close", path);
-    return bad;
+    const int fd = io_try_create(path, O_WRONLY, fault);
+    if (fd < 0) return -1;
+    const int bad = io_try_write(fd, path, from, n * size, t->offset + first * size, fault);
+    return io_try_finish(fd, path, bad, fault);
 }

@@ -56,8 +56,8 @@ static int try_open(struct writer *w, int file)
 {
     char path[CKPT_PATH];
     if (w->fd[file] >= 0) return 0;
-    w->fd[file] = open(path_of(w, file, path), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    return w->fd[file] >= 0 ? 0 : io_fault(&w->fault, "create", path);
+    w->fd[file] = io_try_create(path_of(w, file, path), O_RDWR, &w->fault);
+    return w->fd[file] >= 0 ? 0 : -1;
 }
 
 static int try_write_box(struct writer *w, int i)
@@ -90,28 +90,16 @@ static int try_read_back(struct writer *w, int i)
     return bad;
 }
 
-static int try_sync(struct writer *w)
-{
-    char path[CKPT_PATH];
-    int bad = 0;
-    for (int i = 0; i < w->n_files; i++) {
-        if (w->fd[i] < 0) continue;
-        if (!bad && fsync(w->fd[i]) != 0) bad = io_fault(&w->fault, "sync", path_of(w, i, path));
-        if (close(w->fd[i]) != 0 && !bad) bad = io_fault(&w->fault, "close", path_of(w, i, path));
-    }
-    return bad;
-}
-
 static void write_all(struct writer *w)
 {
+    char path[CKPT_PATH];
     for (int i = 0; i < w->n_files; i++) w->fd[i] = -1;
     int bad = w->layout ? layout_try_write(w->layout, w->dir, &w->fault) : 0;
     for (int i = 0; !bad && i < w->n; i++) bad = try_write_box(w, i);
     for (int i = 0; !bad && w->run->cfg->checkpoint.verify && i < w->n; i++)
         bad = try_read_back(w, i);
-    struct fault first = w->fault;
-    try_sync(w); /* closes, whatever has happened */
-    if (bad) w->fault = first;
+    for (int i = 0; i < w->n_files; i++) /* closed, whatever has happened */
+        if (w->fd[i] >= 0) bad = io_try_finish(w->fd[i], path_of(w, i, path), bad, &w->fault);
 }
 
 static void publish(struct writer *w)
