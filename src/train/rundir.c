@@ -18,10 +18,16 @@ const char *rundir_metrics(const char *dir, char *path, size_t n)
     return path;
 }
 
-static bool is_empty_dir(DIR *dir)
+/* Nothing lies in it, or an empty metrics.jsonl: a run was killed as soon as it had begun. */
+static bool is_empty_dir(const char *path, DIR *dir)
 {
-    for (const struct dirent *entry; (entry = readdir(dir));)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) return false;
+    char file[PATH_MAX];
+    struct stat st;
+    for (const struct dirent *entry; (entry = readdir(dir));) {
+        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
+        if (strcmp(entry->d_name, "metrics.jsonl") != 0) return false;
+        if (stat(rundir_metrics(path, file, sizeof file), &st) != 0 || st.st_size > 0) return false;
+    }
     return true;
 }
 
@@ -74,7 +80,7 @@ void rundir_claim(const struct config *cfg)
         return;
     }
     CHECK_CODE(CODE_IO, dir, "run.dir: cannot open %s: %s", run->dir, strerror(errno));
-    const bool empty = is_empty_dir(dir), again = !strcmp(run->resume, "auto");
+    const bool empty = is_empty_dir(run->dir, dir), again = !strcmp(run->resume, "auto");
     closedir(dir);
     CHECK_CODE(CODE_CONFIG, run->overwrite || empty || (again && is_of_this_run(cfg)),
                "run.dir: %s is not empty; name another directory or set run.overwrite=true",

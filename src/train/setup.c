@@ -276,13 +276,14 @@ void run_init(struct run *run, const struct config *cfg)
     open_data(run);
     run_resume(run);
     check_epochs(run);
-    run_begin(run);
-    save_init(run);
-    if (run->resumed) save_is_at(run, run->progress.step);
     place_at("measurement");
     measure_machine(run);
+    run_begin(run);
     place_at("metrics");
-    open_metrics(run);
+    open_metrics(run); /* run.dir is this run's from here on, also for whoever starts it again */
+    place_at("checkpoints");
+    save_init(run);
+    if (run->resumed) save_is_at(run, run->progress.step);
     run_print_summary(run);
     comm_take_count(&run->comm);
 }
