@@ -44,6 +44,7 @@ MAIN   := $(if $(wildcard src/main.c),$(BUILD)/dsv3)
 TOOLS  := $(patsubst tools/%.c,$(BUILD)/dsv3-%,$(wildcard tools/*.c))
 TESTS  := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/t_*.c))
 TESTLIB := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/lib_*.c))
+TESTS   += $(BUILD)/tests/ckpt_digest $(BUILD)/tests/faulty_io.so
 BENCHES := $(patsubst kernels/bench/%.c,$(BUILD)/bench/%,$(wildcard kernels/bench/*.c))
 FUZZ   := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/*.c))
 FUZZED := $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,\
@@ -105,6 +106,9 @@ $(BUILD)/dsv3-%: $(BUILD)/tools/%.o \
 	$(Q)$(CC) $(FLAGS) -o $@ $^ $(LIBS)
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(TESTLIB) $(BUILD)/libdsv3.a
 	$(Q)$(CC) $(FLAGS) -o $@ $^ $(LIBS)
+$(BUILD)/tests/%.so: tests/preload/%.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu17 -O1 -g -fPIC -shared $(WARN) -o $@ $< -ldl -lpthread
 $(BUILD)/bench/%: $(BUILD)/kernels/bench/%.o $(BUILD)/libdsv3.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(FLAGS) -o $@ $^ $(LIBS)
