@@ -79,8 +79,9 @@ lint: programs ## the rules of the house that a machine can check
 demo: ## train a small model on real text (about two minutes)
 	@MAKEFLAGS= DSV3_BUILD='$(BUILD)' sh scripts/demo.sh --no-install
 
-bench: all $(BUILD)/bench/machine ## speed and memory of training steps, where the time goes
+bench: all $(BUILD)/bench/machine ## speed and memory of training steps, checkpoints, tokens
 	@MAKEFLAGS= DSV3_BUILD='$(BUILD)' BENCH='$(BENCH)' PEER='$(PEER)' sh scripts/bench.sh
+	@echo && MAKEFLAGS= DSV3_BUILD='$(BUILD)' sh scripts/bench-io.sh
 
 bench-kernels: $(BENCHES) ## time single operations and compare them with the machine's bounds
 	@for b in $(sort $(BENCHES)); do $$b || exit 1; done
