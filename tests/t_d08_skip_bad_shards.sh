@@ -1,5 +1,5 @@
 # data.on_bad_shard: a shard that is broken when the run starts stops it, or is left out on all
-#TEST timeout=100 cores=2
+#TEST timeout=100 cores=1
 # ranks with one line, and the run is that of the other shards. What is found later always stops.
 . tests/lib_train.sh
 make_run

@@ -1,5 +1,5 @@
 # A rank that is killed or crashes ends the job within seconds; one line names it and where the run
-#TEST timeout=100 cores=2 ASAN_OPTIONS=handle_segv=0
+#TEST timeout=100 cores=1 ASAN_OPTIONS=handle_segv=0
 # was, and nothing is left running.
 . tests/lib_train.sh
 make_run

@@ -1,5 +1,5 @@
 # The held-out loss is a mean over exactly the held-out sequences, however many ranks share them;
-#TEST timeout=100 cores=2
+#TEST timeout=100 cores=1
 # evaluations come when asked for (t_n16_eval_fill_up.sh: they change nothing in the training).
 . tests/lib_train.sh
 make_run

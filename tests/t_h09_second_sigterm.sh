@@ -1,5 +1,5 @@
 # A wish to stop is kept until the end of the step, also when that never comes: then a second
-#TEST timeout=100 cores=2
+#TEST timeout=100 cores=1
 # SIGTERM, or the deadline, ends every process.
 . tests/lib_train.sh
 . tests/lib_stop.sh

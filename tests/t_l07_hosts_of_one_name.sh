@@ -1,5 +1,5 @@
 # Nodes are what shares memory, whatever the hosts are called: two of mpirun's daemons, to which
-#TEST timeout=100 cores=2
+#TEST timeout=100 cores=1
 # every rank reports the same host name, are two nodes; and so the traffic is counted.
 . tests/lib_train.sh
 make_run

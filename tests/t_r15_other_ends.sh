@@ -1,5 +1,5 @@
 # The other ways to end a run early: mpirun's own end, run.exit_after, a second SIGINT, signals
-#TEST timeout=100 cores=2
+#TEST timeout=100 cores=1
 # when checkpoint.on_signal is off, a save that fails; and scripts/mpirun.sh.
 . tests/lib_train.sh
 . tests/lib_stop.sh

@@ -1,5 +1,5 @@
 # Ctrl-C, as a terminal sends it and to mpirun alone, and SIGTERM end a run cleanly: no success, at
-#TEST timeout=60 cores=2
+#TEST timeout=60 cores=1
 # most one line, whole lines of metrics, and no process left.
 . tests/lib_train.sh
 make_run

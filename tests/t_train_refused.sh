@@ -1,5 +1,5 @@
 # A run that cannot be right is refused before its first step: the exit code says of what kind the
-#TEST timeout=150 cores=2
+#TEST timeout=150 cores=1
 # fault is, one line says where, all ranks end within seconds and nothing is trained.
 . tests/lib_train.sh
 make_run

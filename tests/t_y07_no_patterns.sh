@@ -1,5 +1,5 @@
 # Nothing in a configuration is a pattern: what selects a tensor is its whole name, what selects a
-#TEST timeout=60 cores=2
+#TEST timeout=60 cores=1
 # file its whole path, and one that matches nothing is an error.
 . tests/lib_train.sh
 make_run
