@@ -52,6 +52,14 @@ const char *save_root(const struct config *cfg, char *path, size_t n)
     return path;
 }
 
+/* Touched at once, or the first save would pay for it. */
+static void *take(struct run *run, size_t bytes)
+{
+    void *block = arena_push(&run->snapshot, bytes);
+    RUN(run, zero, block, bytes);
+    return block;
+}
+
 void save_place(struct run *run)
 {
     const size_t moment = dtype_bytes(run->cfg->optimizer.moments_dtype);
@@ -60,11 +68,11 @@ void save_place(struct run *run)
     for (int i = 0; i < N_BUCKETS; i++) {
         const size_t n = (size_t)run->params.bucket[i].n_shard;
         if (n == 0) continue;
-        run->copy_of[0][i] = arena_push(&run->snapshot, n * sizeof(float));
-        run->copy_of[1][i] = arena_push(&run->snapshot, n * moment);
-        run->copy_of[2][i] = arena_push(&run->snapshot, n * moment);
+        run->copy_of[0][i] = take(run, n * sizeof(float));
+        run->copy_of[1][i] = take(run, n * moment);
+        run->copy_of[2][i] = take(run, n * moment);
     }
-    run->copy_of_bias = arena_push(&run->snapshot, (size_t)m->n_moe * (size_t)m->E * sizeof(float));
+    run->copy_of_bias = take(run, (size_t)m->n_moe * (size_t)m->E * sizeof(float));
 }
 
 /* Masters, moments and biases into the copy; it may not be on its way to a file. */
@@ -149,7 +157,6 @@ void save_init(struct run *run)
             writer_add(&s->writer, piece, copy_of(run, piece));
     }
     make_room_for_boxes(run, s);
-    RUN(run, zero, run->snapshot.base, run->snapshot.used); /* or the first save pays for it */
     s->config = config_to_text(run->cfg);
     s->manifest = (struct manifest){.n_files = s->n_files,
                                     .n_tensors = s->pieces.n_tensors,
