@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -104,6 +105,20 @@ char *io_try_read_file(const char *path, int64_t max, int64_t *bytes, struct fau
     }
     close(fd);
     return text;
+}
+
+int io_try_make_dirs(const char *dir, struct fault *fault)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s", dir);
+    for (char *at = path + 1;; at++) {
+        if (*at != '/' && *at != '\0') continue;
+        const char end = *at;
+        *at = '\0';
+        if (mkdir(path, 0777) != 0 && errno != EEXIST) return io_fault(fault, "make", path);
+        if (end == '\0') return 0;
+        *at = end;
+    }
 }
 
 int io_try_sync_dir(const char *path, struct fault *fault)

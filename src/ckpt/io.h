@@ -27,6 +27,9 @@ int io_try_write_file(const char *path, const char *text, int64_t bytes, struct 
  * is a fault. */
 char *io_try_read_file(const char *path, int64_t max, int64_t *bytes, struct fault *fault);
 
+/* The directory and those above it, where they are not there. */
+int io_try_make_dirs(const char *dir, struct fault *fault);
+
 /* The names in a directory are on the disk. */
 int io_try_sync_dir(const char *path, struct fault *fault);
 

@@ -110,32 +110,18 @@ int store_try_remove(const char *path, struct fault *fault)
     return bad;
 }
 
-static int try_make_root(const char *root, struct fault *fault)
-{
-    char path[CKPT_PATH];
-    snprintf(path, sizeof path, "%s", root);
-    for (char *at = path + 1;; at++) {
-        if (*at != '/' && *at != '\0') continue;
-        const char end = *at;
-        *at = '\0';
-        if (mkdir(path, 0777) != 0 && errno != EEXIST) return io_fault(fault, "make", path);
-        if (end == '\0') return 0;
-        *at = end;
-    }
-}
-
 int store_try_prepare(const char *root, char scratch[CKPT_PATH], struct fault *fault)
 {
     if (strlen(root) > PATH_MAX - 64)
         return fault_set(fault, CODE_CONFIG, "%.200s...: too long a path", root);
     snprintf(scratch, CKPT_PATH, "%s/layout" TMP, root);
-    return try_make_root(root, fault) || store_try_remove(scratch, fault) ? -1 : 0;
+    return io_try_make_dirs(root, fault) || store_try_remove(scratch, fault) ? -1 : 0;
 }
 
 int store_try_begin(const char *root, int64_t step, struct fault *fault)
 {
     char tmp[CKPT_PATH];
-    if (try_make_root(root, fault)) return -1;
+    if (io_try_make_dirs(root, fault)) return -1;
     if (store_try_remove(store_tmp_path(tmp, root, step), fault)) return -1;
     return mkdir(tmp, 0777) != 0 ? io_fault(fault, "make", tmp) : 0;
 }

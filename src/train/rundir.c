@@ -1,6 +1,8 @@
 /* rundir.c - see rundir.h. */
 #include "train/rundir.h"
 
+#include "ckpt/io.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <jansson.h>
@@ -33,18 +35,10 @@ static bool is_empty_dir(const char *path, DIR *dir)
 
 static void make_dirs(const char *dir)
 {
-    char path[PATH_MAX];
-    CHECK_CODE(CODE_CONFIG, strlen(dir) < sizeof path, "run.dir is longer than %d bytes", PATH_MAX);
-    strcpy(path, dir);
-    for (char *at = path + 1;; at++) {
-        if (*at != '/' && *at != '\0') continue;
-        const char end = *at;
-        *at = '\0';
-        CHECK_CODE(CODE_IO, mkdir(path, 0777) == 0 || errno == EEXIST,
-                   "run.dir: cannot make %s: %s", path, strerror(errno));
-        if (end == '\0') return;
-        *at = end;
-    }
+    struct fault fault = {0};
+    CHECK_CODE(CODE_CONFIG, strlen(dir) < PATH_MAX, "run.dir is longer than %d bytes", PATH_MAX);
+    const int bad = io_try_make_dirs(dir, &fault);
+    CHECK_CODE(fault.code, !bad, "run.dir: %s", fault.why);
 }
 
 /* For reading; NULL: it is not there, or is no plain file. */
