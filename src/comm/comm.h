@@ -56,6 +56,9 @@ void comm_all_reduce(struct comm *comm, enum axis axis, void *buf, int64_t n, en
 /* The same for up to 64 F64 numbers in host memory. */
 void comm_all_reduce_host(struct comm *comm, enum axis axis, double *x, int n, enum reduce_op op);
 
+/* The sum over all ranks modulo 2^64, exact in any order: of hashes. */
+uint64_t comm_sum_hash(struct comm *comm, uint64_t mine);
+
 /* The lowest world rank that says true; the number of ranks when none does. */
 int comm_lowest_rank(struct comm *comm, bool mine);
 

@@ -176,6 +176,14 @@ static void swap_pieces(const struct mesh_axis *a, const void **row, char *recv,
     wait_for(a, COMM_REDUCE_SCATTER, n_requests, requests);
 }
 
+uint64_t comm_sum_hash(struct comm *comm, uint64_t mine)
+{
+    /* sums of halves are exact in F64 */
+    double halves[2] = {(double)(mine >> 32), (double)(mine & 0xffffffffu)};
+    comm_all_reduce_host(comm, AXIS_WORLD, halves, 2, REDUCE_SUM);
+    return ((uint64_t)halves[0] << 32) + (uint64_t)halves[1];
+}
+
 int comm_lowest_rank(struct comm *comm, bool mine)
 {
     const int size = comm->mesh->size;

@@ -72,18 +72,20 @@ static bool is_among(const char *key, const char *const *list, size_t n)
     return false;
 }
 
-void config_compare(const char *before, const struct config *cfg, struct err_list *refused,
-                    struct err_list *taken)
+/* Differences in keys that begin with prefix; known_only: not those that the text before lacks. */
+static void compare(const char *before, const struct config *cfg, const char *prefix,
+                    bool known_only, struct err_list *refused, struct err_list *taken)
 {
     char *text = config_to_text(cfg), sections[160];
     const char *at = text;
     size_t section[MAX_DEPTH] = {0};
     struct line now, then;
     while (next_line(&at, section, sections, &now)) {
-        if (is_among(now.key, of_no_account, sizeof of_no_account / sizeof *of_no_account))
+        if (strncmp(now.key, prefix, strlen(prefix)) != 0 ||
+            is_among(now.key, of_no_account, sizeof of_no_account / sizeof *of_no_account))
             continue;
         const bool known = find(before, now.key, &then);
-        if (known && !strcmp(now.value, then.value)) continue;
+        if (known ? !strcmp(now.value, then.value) : known_only) continue;
         const bool shape = is_among(now.key, of_shapes, sizeof of_shapes / sizeof *of_shapes);
         err_add(shape ? refused : taken, "%s: %s in the checkpoint, %s now", now.key,
                 known ? then.value : "not", now.value);
@@ -91,15 +93,13 @@ void config_compare(const char *before, const struct config *cfg, struct err_lis
     free(text);
 }
 
+void config_compare(const char *before, const struct config *cfg, struct err_list *refused,
+                    struct err_list *taken)
+{
+    compare(before, cfg, "", false, refused, taken);
+}
+
 void config_compare_model(const char *before, const struct config *cfg, struct err_list *differ)
 {
-    char *text = config_to_text(cfg), sections[160];
-    const char *at = text;
-    size_t section[MAX_DEPTH] = {0};
-    struct line now, then;
-    while (next_line(&at, section, sections, &now))
-        if (!strncmp(now.key, "model.", 6) && find(before, now.key, &then) &&
-            strcmp(now.value, then.value) != 0)
-            err_add(differ, "%s: %s in the checkpoint, %s now", now.key, then.value, now.value);
-    free(text);
+    compare(before, cfg, "model.", true, differ, differ);
 }

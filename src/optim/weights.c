@@ -132,11 +132,9 @@ void optim_param_hash(struct optim *opt, uint64_t *hash, double *l2)
     optim_fetch_parts(opt);
     double squares = 0.0;
     for (int i = 0; i < t->n_params; i++) squares += opt->h_norm_parts[i];
-    /* The hash is a sum modulo 2^64; its halves, summed over ranks, are exact in F64. */
-    double sums[3] = {squares, (double)(sum >> 32), (double)(sum & 0xffffffffu)};
-    comm_all_reduce_host(opt->comm, AXIS_WORLD, sums, 3, REDUCE_SUM);
-    *l2 = sqrt(sums[0]);
-    *hash = ((uint64_t)sums[1] << 32) + (uint64_t)sums[2];
+    comm_all_reduce_host(opt->comm, AXIS_WORLD, &squares, 1, REDUCE_SUM);
+    *l2 = sqrt(squares);
+    *hash = comm_sum_hash(opt->comm, sum);
 }
 
 /* Of the weights of a bucket, as this rank has them all. */

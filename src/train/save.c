@@ -272,10 +272,7 @@ void save_start(struct run *run)
 /* Boxes of all ranks in the order of their tensors, at rank 0. */
 static void gather_boxes(struct run *run, struct saver *s)
 {
-    double hash[2] = {(double)(s->writer.param_hash >> 32),
-                      (double)(s->writer.param_hash & 0xffffffffu)};
-    comm_all_reduce_host(&run->comm, AXIS_WORLD, hash, 2, REDUCE_SUM);
-    s->manifest.state.param_hash = ((uint64_t)hash[0] << 32) + (uint64_t)hash[1];
+    s->manifest.state.param_hash = comm_sum_hash(&run->comm, s->writer.param_hash);
     mesh_gather(s->writer.box, sizeof *s->writer.box, s->writer.n, s->all_box, s->n_boxes,
                 "boxes of a checkpoint");
     if (run->mesh.rank != 0) return;

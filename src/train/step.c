@@ -213,16 +213,14 @@ static void take_expert_load(struct run *run, struct step_report *r, bool skippe
 }
 
 /* The same for the same sequences in a step, in whatever order and on whatever rank: a sum modulo
- * 2^64, whose halves are exact in F64 over the ranks. */
+ * 2^64. */
 static uint64_t hash_tokens(struct run *run, int n_micro)
 {
     const int64_t B = run->model.flow.B, row = run->model.flow.T + 1;
     uint64_t sum = 0;
     for (int64_t i = 0; run->mesh.axis[AXIS_TP].rank == 0 && i < n_micro * B; i++)
         sum += XXH64(run->token + i * row, (size_t)row * sizeof(int32_t), (uint64_t)run->sample[i]);
-    double halves[2] = {(double)(sum >> 32), (double)(sum & 0xffffffffu)};
-    comm_all_reduce_host(&run->comm, AXIS_WORLD, halves, 2, REDUCE_SUM);
-    return ((uint64_t)halves[0] << 32) + (uint64_t)halves[1];
+    return comm_sum_hash(&run->comm, sum);
 }
 
 /* Bytes of all ranks, seconds of this one. */
