@@ -1,17 +1,16 @@
 /*
- * attention.h - what the forward and the backward of attention share: the tile sizes, the layout of
- * the operands, loading of tiles, and the mask. Not an interface: kernels/backend.h has that.
+ * attention.h - what the forward and the backward of attention share: the block sizes, a head's
+ * place in the operands, keys as rows. Not an interface: kernels/backend.h has that.
  */
 #pragma once
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/tile.h"
 
-/* A block is QUERIES rows by KEYS columns of the score matrix. Its scores, 36 KB, stay in cache
- * beside the rows of q, k and v (kernels/bench/README.md). */
+/* A block of keys and of queries: so much of q, k, v of common sizes stays in the second cache. */
 enum { QUERIES = 96, KEYS = 96 };
-enum { STEP = 24 }; /* rows of a block on the diagonal that are cut off at the same column */
-_Static_assert(KEYS % TILE_COLS == 0, "a block is made of whole panels");
+_Static_assert(KEYS % TILE_COLS == 0 && QUERIES % TILE_COLS == 0, "blocks are whole panels");
+_Static_assert(KEYS % TILE_ROWS == 0 && QUERIES % TILE_ROWS == 0, "and whole tiles");
 
 /* One head of one sequence: where its rows begin and how far apart they lie, in elements. */
 struct head {
@@ -52,112 +51,71 @@ static inline struct head head_of(const struct attention_shape *a, enum dtype dt
     };
 }
 
-/* Elements from a row of width d to the next in the buffers: whole panels, and an odd number of
- * them, so that what is read down a column does not fall on the same lines of the cache. */
-static inline int64_t row_step(int64_t d)
-{
-    return tile_pad(d) + (tile_pad(d) / TILE_COLS % 2 ? 0 : TILE_COLS);
-}
+/* A head's rows are short and lie far apart; this many are on their way at once. */
+enum { ROWS_AHEAD = 8 };
 
-/* rows [n, row_step(d)] F32 = n rows of d elements, stride apart, from element first of src; zeros
- * after each. */
-static inline void load_rows(float *rows, const void *src, enum dtype dt, int64_t first,
-                             int64_t stride, int n, int d)
+/* rows [n, row] = n rows of d elements, stride apart, from element first of src. */
+static inline void load_rows(float *rows, int64_t row, const void *src, enum dtype dt,
+                             int64_t first, int64_t stride, int64_t n, int64_t d)
 {
-    const int64_t step = row_step(d);
-    for (int i = 0; i < n; i++, rows += step) {
-        cpu_load(rows, src, dt, first + i * stride, d);
-        memset(rows + d, 0, (size_t)(step - d) * sizeof *rows);
+    for (int64_t i = 0; i < n; i++, first += stride) {
+        cpu_fetch(src, dt, first + ROWS_AHEAD * stride, d, false);
+        cpu_load(rows + i * row, src, dt, first, d);
     }
 }
 
-/* Keys key0 .. key0 + n as rows [d_nope + d_rope]: the head's own part, then the shared one. */
-static inline void load_keys(float *k, const struct head *hd, const void *kv, const void *k_pe,
-                             int key0, int n)
+/* The other way round. */
+static inline void store_rows(void *dst, enum dtype dt, int64_t first, int64_t stride,
+                              const float *rows, int64_t row, int64_t n, int64_t d)
 {
-    const int64_t d_qk = hd->d_nope + hd->d_rope, step = row_step(d_qk);
-    for (int j = 0; j < n; j++, k += step) {
-        const int64_t key = key0 + j;
-        cpu_load(k, kv, hd->dt, hd->kv + key * hd->kv_stride, hd->d_nope);
-        cpu_load(k + hd->d_nope, k_pe, hd->dt, hd->pe + key * hd->pe_stride, hd->d_rope);
-        memset(k + d_qk, 0, (size_t)(step - d_qk) * sizeof *k);
+    for (int64_t i = 0; i < n; i++, first += stride) {
+        cpu_fetch(dst, dt, first + ROWS_AHEAD * stride, d, true);
+        cpu_store(dst, dt, first, rows + i * row, d);
     }
 }
 
-/* columns [d, KEYS] = the transpose of n <= KEYS such rows of width d; zeros after them. */
-static inline void turn_rows(float *columns, const float *rows, int n, int d)
+/* Keys key0 .. key0 + n as rows [n, d_nope + d_rope]: the head's own part, then the shared one. */
+static inline void load_keys(float *rows, const struct head *hd, const void *kv, const void *k_pe,
+                             int64_t key0, int64_t n)
 {
-    if (n < KEYS) memset(columns, 0, (size_t)d * KEYS * sizeof *columns);
-    tile_transpose(columns, KEYS, rows, row_step(d), n, d);
+    const int64_t d_qk = hd->d_nope + hd->d_rope;
+    load_rows(rows, d_qk, kv, hd->dt, hd->kv + key0 * hd->kv_stride, hd->kv_stride, n, hd->d_nope);
+    load_rows(rows + hd->d_nope, d_qk, k_pe, hd->dt, hd->pe + key0 * hd->pe_stride, hd->pe_stride,
+              n, hd->d_rope);
 }
 
-/* score [n_q, KEYS] = rows [n_q, d] times columns [d, KEYS], where the query (the first is query0)
- * is not before the key (the first is key0); elsewhere some elements are left as they are. */
-static inline void multiply_seen(float *score, const float *rows, const float *columns, int n_q,
-                                 int n_k, int d, int query0, int key0)
+/* Their values as rows [n, d_v]. */
+static inline void load_values(float *rows, const struct head *hd, const void *kv, int64_t key0,
+                               int64_t n)
 {
-    const int64_t step = row_step(d);
-    for (int j = 0; j < n_k; j += TILE_COLS) {
-        const int first = key0 + j > query0 ? key0 + j - query0 : 0;
-        tile_matrix(n_q - first, TILE_COLS, d, (struct tile_a){rows + first * step, step, 1},
-                    (struct tile_b){columns + j, KEYS}, 0, score + first * KEYS + j, KEYS, false);
-    }
+    load_rows(rows, hd->d_v, kv, hd->dt, hd->kv + key0 * hd->kv_stride + hd->d_nope, hd->kv_stride,
+              n, hd->d_v);
 }
 
-/* sum [M, row_step(d)] += a [M, K] times rows [K, d]. */
-static inline void add_product(float *sum, int64_t M, int64_t K, struct tile_a a, const float *rows,
-                               int d)
+/* rows [n, d] into tiles, d deep. */
+static inline void pack_tiles(float *tile, const float *rows, int64_t n, int64_t d)
 {
-    const int64_t step = row_step(d);
-    tile_matrix(M, tile_pad(d), K, a, (struct tile_b){rows, step}, TILE_COLS, sum, step, true);
+    for (int64_t i = 0; i < n; i += TILE_ROWS, tile += tile_step(d))
+        tile_pack_rows(tile, rows + i * d, d, tile_min(TILE_ROWS, n - i), d);
 }
 
-static inline bool on_diagonal(int n_k, int query0, int key0)
+/* The same rows into tiles of the transpose, that begin step elements apart and are n deep. */
+static inline void pack_turned_tiles(float *tile, int64_t step, const float *rows, int64_t n,
+                                     int64_t d)
 {
-    return key0 + n_k > query0;
+    for (int64_t i = 0; i < n; i++) tile_pack_tiles(tile + i * TILE_ROWS, step, rows + i * d, d);
 }
 
-/* sum [n_q, row_step(d)] += p [n_q, KEYS] times rows [n_k, d], where p is zero for keys behind the
- * query; most of those are left out. */
-static inline void add_over_keys(float *sum, const float *p, const float *rows, int n_q, int n_k,
-                                 int d, int query0, int key0)
+/* The same rows into panels of the transpose, d deep. */
+static inline void pack_turned_panels(float *panel, const float *rows, int64_t n, int64_t d)
 {
-    const int step = on_diagonal(n_k, query0, key0) ? STEP : n_q;
-    for (int i = 0; i < n_q; i += step) {
-        const int M = n_q - i < step ? n_q - i : step, seen = query0 + i + M - key0;
-        const struct tile_a a = {p + i * KEYS, KEYS, 1};
-        if (seen > 0) add_product(sum + i * row_step(d), M, seen < n_k ? seen : n_k, a, rows, d);
-    }
+    for (int64_t i = 0; i < n; i += TILE_COLS, panel += panel_step(d))
+        tile_pack_columns(panel, rows + i * d, d, tile_min(TILE_COLS, n - i), d);
 }
 
-/* sum [n_k, row_step(d)] += the transpose of such a p times rows [n_q, d]. */
-static inline void add_over_queries(float *sum, const float *p, const float *rows, int n_q, int n_k,
-                                    int d, int query0, int key0)
+/* The first key that a query sees; no later query sees an earlier one. Queries behind the end see
+ * what the last one does: nobody looks at them. */
+static inline int64_t first_key(const struct head *hd, int64_t query)
 {
-    const int step = on_diagonal(n_k, query0, key0) ? STEP : n_k;
-    for (int j = 0; j < n_k; j += step) {
-        const int M = n_k - j < step ? n_k - j : step;
-        const int first = key0 + j > query0 ? key0 + j - query0 : 0;
-        const struct tile_a a = {p + first * KEYS + j, 1, KEYS};
-        if (first < n_q)
-            add_product(sum + j * row_step(d), M, n_q - first, a, rows + first * row_step(d), d);
-    }
-}
-
-/* The keys of a tile that begins at key0 and has n of them which a query sees: begin .. end of the
- * tile's columns; empty when end <= begin. */
-struct seen {
-    int begin, end;
-};
-static inline struct seen keys_seen(const struct head *hd, int query, int key0, int n)
-{
-    const int first = (hd->doc_start ? hd->doc_start[query] : 0) - key0;
-    const int last = query + 1 - key0;
-    return (struct seen){first > 0 ? first : 0, last < n ? last : n};
-}
-
-/* A query sees no key before this one, nor does any later query: doc_start does not decrease. */
-static inline int first_key(const struct head *hd, int query)
-{
-    return hd->doc_start ? hd->doc_start[query] : 0;
+    return hd->doc_start ? hd->doc_start[tile_min(query, hd->T - 1)] : 0;
 }

@@ -21,11 +21,3 @@ static inline int block_threads(const struct stream *s, int64_t n)
     const int64_t worth = 1 + n / 16384; /* a few microseconds of work, the cost of a barrier */
     return worth < s->threads ? (int)worth : s->threads;
 }
-
-/* Bring elements i .. i + n on their way into the first cache: rows that the next turn of a loop
- * needs and the hardware does not see ahead, being scattered or far apart. */
-static inline void block_prefetch(const void *rows, enum dtype dt, int64_t i, int64_t n)
-{
-    const char *row = elem(rows, dt, i);
-    for (int64_t b = 0; b < n * (int64_t)dtype_bytes(dt); b += 64) __builtin_prefetch(row + b);
-}

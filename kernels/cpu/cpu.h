@@ -37,12 +37,23 @@ static inline float *cpu_scratch(const struct stream *s, int thread)
     return (float *)(s->scratch + (size_t)thread * CPU_SCRATCH_BYTES);
 }
 
+/* dst[0..n) = src[0..n). Many rows are short, and a call of memcpy costs as much as the copy. */
+static inline void cpu_copy_row(float *restrict dst, const float *restrict src, int64_t n)
+{
+    if (n > 256) {
+        memcpy(dst, src, (size_t)n * sizeof *dst);
+        return;
+    }
+#pragma omp simd
+    for (int64_t j = 0; j < n; j++) dst[j] = src[j];
+}
+
 /* dst[0..n) = elements i .. i + n of src. */
 static inline void cpu_load(float *restrict dst, const void *restrict src, enum dtype dt, int64_t i,
                             int64_t n)
 {
     if (dt == DTYPE_F32) {
-        memcpy(dst, (const float *)src + i, (size_t)n * sizeof *dst);
+        cpu_copy_row(dst, (const float *)src + i, n);
         return;
     }
     const bf16 *restrict x = (const bf16 *)src + i;
@@ -54,11 +65,22 @@ static inline void cpu_store(void *restrict dst, enum dtype dt, int64_t i,
                              const float *restrict src, int64_t n)
 {
     if (dt == DTYPE_F32) {
-        memcpy((float *)dst + i, src, (size_t)n * sizeof *src);
+        cpu_copy_row((float *)dst + i, src, n);
         return;
     }
     bf16 *restrict y = (bf16 *)dst + i;
     for (int64_t j = 0; j < n; j++) y[j] = f32_to_bf16(src[j]);
+}
+
+/* Bring elements i .. i + n of p on their way into the cache, to be read or, write, to be written:
+ * rows that are needed soon and lie apart, which the processor does not see ahead. It does no harm
+ * where there is no memory. */
+static inline __attribute__((always_inline)) void cpu_fetch(const void *p, enum dtype dt, int64_t i,
+                                                            int64_t n, const bool write)
+{
+    const char *const row = elem(p, dt, i);
+    for (int64_t b = 0; b < n * (int64_t)dtype_bytes(dt); b += 64)
+        write ? __builtin_prefetch(row + b, 1) : __builtin_prefetch(row + b, 0);
 }
 
 /* Elements i .. i + n of src as F32: in place, or converted into buf [n]. */
@@ -67,6 +89,22 @@ static inline const float *cpu_row(float *buf, const void *src, enum dtype dt, i
     if (dt == DTYPE_F32) return (const float *)src + i;
     cpu_load(buf, src, dt, i, n);
     return buf;
+}
+
+/* Rows as F32, stride apart. */
+struct cpu_rows {
+    const float *p;
+    int64_t stride;
+};
+
+/* n rows of d elements, stride apart, from element first of src: in place, or converted into buf
+ * [n, d]. */
+static inline struct cpu_rows cpu_rows(float *buf, const void *src, enum dtype dt, int64_t first,
+                                       int64_t stride, int64_t n, int64_t d)
+{
+    if (dt == DTYPE_F32) return (struct cpu_rows){(const float *)src + first, stride};
+    for (int64_t i = 0; i < n; i++) cpu_load(buf + i * d, src, dt, first + i * stride, d);
+    return (struct cpu_rows){buf, d};
 }
 
 /* Where to write elements i .. i + n of dst as F32: in place, or buf [n]. cpu_row_end brings buf

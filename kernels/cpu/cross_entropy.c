@@ -33,7 +33,7 @@ static float exp_sum(const float *row, float max, int V)
         const int size = block_size(v, V);
         float part = 0;
 #pragma omp simd reduction(+ : part)
-        for (int j = 0; j < size; j++) part += vexp(row[v + j] - max);
+        for (int j = 0; j < size; j++) part += vexp_low(row[v + j] - max);
         sum += (double)part;
     }
     return (float)sum;
@@ -68,7 +68,7 @@ static void row_bwd(void *dlogits, enum dtype dt, int64_t first, const float *ro
         const int size = block_size(v, V);
         float *out = cpu_row_begin(buf, dlogits, dt, first + v);
 #pragma omp simd
-        for (int j = 0; j < size; j++) out[j] = vexp(row[v + j] - max) * factor;
+        for (int j = 0; j < size; j++) out[j] = vexp_low(row[v + j] - max) * factor;
         if (column >= v && column < v + size) out[column - v] -= scale;
         cpu_row_end(dlogits, dt, first + v, out, size);
     }

@@ -68,7 +68,7 @@ static void run_grouped(struct stream *s, const struct grouped *job)
     }
 #pragma omp parallel num_threads(s->threads)
     {
-        float *const scratch = cpu_scratch(s, omp_get_thread_num());
+        struct product_scratch scratch = {cpu_scratch(s, omp_get_thread_num()), NULL, 0};
         int g = -1;
         int64_t begin = 0, end = 0; /* the blocks of group g */
         struct product p;
@@ -79,7 +79,7 @@ static void run_grouped(struct stream *s, const struct grouped *job)
                 begin = end;
                 end += product_blocks(&p);
             }
-            product_block(&p, i - begin, scratch);
+            product_block(&p, i - begin, &scratch);
         }
     }
 }

@@ -13,9 +13,9 @@ static void run_product(struct stream *s, struct product p)
     const int64_t n_blocks = product_blocks(&p);
 #pragma omp parallel num_threads(s->threads)
     {
-        float *const scratch = cpu_scratch(s, omp_get_thread_num());
+        struct product_scratch scratch = {cpu_scratch(s, omp_get_thread_num()), NULL, 0};
 #pragma omp for schedule(dynamic)
-        for (int64_t i = 0; i < n_blocks; i++) product_block(&p, i, scratch);
+        for (int64_t i = 0; i < n_blocks; i++) product_block(&p, i, &scratch);
     }
 }
 

@@ -14,29 +14,23 @@
  * equal parts that comes nearest, none larger than 1.5 times this. */
 enum { BLOCK_M = 1024, BLOCK_N = 1024, BLOCK_K = 256 };
 enum { MAX_M = BLOCK_M * 3 / 2, MAX_N = BLOCK_N * 3 / 2 + TILE_COLS, MAX_K = BLOCK_K * 3 / 2 };
-enum { STRIP_TILES = 192 / TILE_ROWS, STRIP = STRIP_TILES * TILE_ROWS }; /* rows of A in cache */
-enum { PAD = 16 };                    /* keeps what is read together off the same lines of cache */
+enum { STRIP_TILES = 96 / TILE_ROWS }; /* of A in cache, the same way */
+enum { MAX_STRIP = STRIP_TILES * 3 / 2 + 1, STRIP_ROWS = MAX_STRIP * TILE_ROWS };
 enum { LEAST_M = 96, LEAST_N = 128 }; /* blocks are not cut smaller than this */
 static const double LEAST_FLOP = 4e6; /* nor into less work */
 
 enum {
-    PIECE_A = STRIP_TILES * (TILE_ROWS * MAX_K + PAD) + PAD, /* F32 elements of scratch */
-    PIECE_B = MAX_N / TILE_COLS * (TILE_COLS * MAX_K + PAD),
+    PIECE_A = MAX_STRIP * (TILE_ROWS * MAX_K + TILE_GAP), /* F32 elements of scratch */
+    PIECE_B = MAX_N / TILE_COLS * (TILE_COLS * MAX_K + TILE_GAP),
 };
 _Static_assert((PIECE_A + PIECE_B + MAX_M * MAX_N) * sizeof(float) <= CPU_SCRATCH_BYTES,
                "the scratch holds a piece of A, of B and a block of C");
-_Static_assert(1 || 4 * MAX_K <= MAX_N, "four rows of B fit a buffer");
 
 /* The number of parts that n is cut into, none larger than 1.5 times about. */
 static int64_t n_parts(int64_t n, int64_t about)
 {
     const int64_t parts = (n + about / 2) / about;
     return parts > 0 ? parts : n > 0;
-}
-
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 struct cut {
@@ -74,159 +68,163 @@ static struct matrix at(struct matrix m, int64_t row, int64_t col)
     return m;
 }
 
-static void fetch_row(struct matrix m, int64_t row, int64_t n)
-{
-    tile_fetch(elem(m.p, m.dt, row * m.stride), n * (int64_t)dtype_bytes(m.dt));
-}
-
-/* Elements from one packed panel of B, K deep, or tile of A to the next. */
-static int64_t panel_step(int64_t K)
-{
-    return K * TILE_COLS + PAD;
-}
-static int64_t tile_step(int64_t K)
-{
-    return K * TILE_ROWS + PAD;
-}
-
-/* Rows of B: K x N elements into panels [K, TILE_COLS], the last filled up with zeros. */
+/* Rows of B: K x N elements into panels. */
 static void pack_rows(float *dst, struct matrix b, int64_t K, int64_t N)
 {
     float buf[MAX_N];
     for (int64_t k = 0; k < K; k++) {
-        if (k + 2 < K) fetch_row(b, k + 2, N);
+        cpu_fetch(b.p, b.dt, (k + 2) * b.stride, N, false);
         const float *const row = cpu_row(buf, b.p, b.dt, k * b.stride, N);
-        float *to = dst + k * TILE_COLS;
-        int64_t j = 0;
-        for (; j + TILE_COLS <= N; j += TILE_COLS, to += panel_step(K))
-            memcpy(to, row + j, TILE_COLS * sizeof *to);
-        if (j == N) continue;
-        memset(to, 0, TILE_COLS * sizeof *to);
-        memcpy(to, row + j, (size_t)(N - j) * sizeof *to);
+        tile_pack_panels(dst + k * TILE_COLS, panel_step(K), row, N);
     }
 }
 
 /* The same from B stored [N, K]. */
 static void pack_columns(float *dst, struct matrix b, int64_t K, int64_t N)
 {
-    float buf[4 * MAX_K];
+    float buf[TILE_COLS * MAX_K];
     for (int64_t j = 0; j < N; j += TILE_COLS, dst += panel_step(K)) {
-        const int64_t n = min64(TILE_COLS, N - j);
-        if (n < TILE_COLS) memset(dst, 0, (size_t)(K * TILE_COLS) * sizeof *dst);
-        if (b.dt == DTYPE_F32) {
-            tile_transpose(dst, TILE_COLS, (float *)b.p + j * b.stride, b.stride, n, K);
-            continue;
-        }
-        for (int64_t i = 0; i < n; i += 4) {
-            const int64_t rows = min64(4, n - i);
-            for (int64_t r = 0; r < rows; r++)
-                cpu_load(buf + r * MAX_K, b.p, b.dt, (j + i + r) * b.stride, K);
-            tile_transpose(dst + i, TILE_COLS, buf, MAX_K, rows, K);
-        }
+        const int64_t n = tile_min(TILE_COLS, N - j);
+        const struct cpu_rows rows = cpu_rows(buf, b.p, b.dt, j * b.stride, b.stride, n, K);
+        tile_pack_columns(dst, rows.p, rows.stride, n, K);
     }
 }
 
-/* A strip of rows of op(A), K deep, as tiles read it. */
-struct strip {
-    struct tile_a a;
-    int64_t tile_step; /* from a tile to the next */
+/* M rows of op(A) = A, K deep, into tiles. */
+static void pack_strip(float *dst, struct matrix a, int64_t M, int64_t K)
+{
+    float buf[TILE_ROWS * MAX_K];
+    for (int64_t i = 0; i < M; i += TILE_ROWS, dst += tile_step(K)) {
+        for (int64_t r = i + TILE_ROWS; r < i + 2 * TILE_ROWS && r < M; r++)
+            cpu_fetch(a.p, a.dt, r * a.stride, K, false);
+        const int64_t n = tile_min(TILE_ROWS, M - i);
+        const struct cpu_rows rows = cpu_rows(buf, a.p, a.dt, i * a.stride, a.stride, n, K);
+        tile_pack_rows(dst, rows.p, rows.stride, n, K);
+    }
+}
+
+/* The same of op(A) = A transposed, A stored [K, M]. */
+static void pack_strip_transposed(float *dst, struct matrix a, int64_t M, int64_t K)
+{
+    float buf[STRIP_ROWS];
+    for (int64_t k = 0; k < K; k++) {
+        cpu_fetch(a.p, a.dt, (k + 2) * a.stride, M, false);
+        const float *const row = cpu_row(buf, a.p, a.dt, k * a.stride, M);
+        tile_pack_tiles(dst + k * TILE_ROWS, tile_step(K), row, M);
+    }
+}
+
+/* A block of C, M x N from (m0, n0), and a part of K. */
+struct piece {
+    const struct product *p;
+    int64_t m0, n0, k0, M, N, K;
 };
 
-/* op(A) = A, copied: rows that lie far apart in memory come from it once, side by side. */
-static struct strip load_strip(float *dst, struct matrix a, int64_t M, int64_t K)
+static void pack_b(float *dst, const struct piece *c)
 {
-    const int64_t row = K + PAD;
-    for (int64_t i = 0; i < M; i++) {
-        if (i + 2 < M) fetch_row(a, i + 2, K);
-        cpu_load(dst + i * row, a.p, a.dt, i * a.stride, K);
+    if (c->p->b_transposed)
+        pack_columns(dst, at(c->p->b, c->n0, c->k0), c->K, c->N);
+    else
+        pack_rows(dst, at(c->p->b, c->k0, c->n0), c->K, c->N);
+}
+
+static void pack_a(float *dst, const struct piece *c)
+{
+    if (c->p->a_transposed)
+        pack_strip_transposed(dst, at(c->p->a, c->k0, c->m0), c->M, c->K);
+    else
+        pack_strip(dst, at(c->p->a, c->m0, c->k0), c->M, c->K);
+}
+
+/* Strip i of n of a piece. */
+static struct piece strip_of(const struct piece *c, int64_t i, int64_t n)
+{
+    struct piece strip = *c;
+    const int64_t tiles = tile_count(c->M), first = i * tiles / n * TILE_ROWS;
+    strip.m0 += first;
+    strip.M = tile_min((i + 1) * tiles / n * TILE_ROWS, c->M) - first;
+    return strip;
+}
+
+/* Part i of n of K. */
+static struct piece part_of(const struct piece *c, int64_t i, int64_t n)
+{
+    struct piece part = *c;
+    part.k0 = i * c->p->K / n;
+    part.K = (i + 1) * c->p->K / n - part.k0;
+    return part;
+}
+
+/* Rows of m to be fetched while n_tiles are computed. */
+static struct tile_ahead ahead_of(struct matrix m, int64_t rows, int64_t cols, int64_t n_tiles)
+{
+    const int64_t size = (int64_t)dtype_bytes(m.dt);
+    return (struct tile_ahead){m.p, cols * size, m.stride * size, rows, rows / n_tiles + 1};
+}
+
+static struct tile_ahead ahead_a(const struct piece *c, int64_t n_tiles)
+{
+    return c->p->a_transposed ? ahead_of(at(c->p->a, c->k0, c->m0), c->K, c->M, n_tiles)
+                              : ahead_of(at(c->p->a, c->m0, c->k0), c->M, c->K, n_tiles);
+}
+
+/* Share i of n of the rows of B. */
+static struct tile_ahead ahead_b(const struct piece *c, int64_t i, int64_t n, int64_t n_tiles)
+{
+    const int64_t rows = c->p->b_transposed ? c->N : c->K, first = i * rows / n;
+    const int64_t n_rows = (i + 1) * rows / n - first;
+    return c->p->b_transposed ? ahead_of(at(c->p->b, c->n0 + first, c->k0), n_rows, c->K, n_tiles)
+                              : ahead_of(at(c->p->b, c->k0 + first, c->n0), n_rows, c->N, n_tiles);
+}
+
+/* c [M, N] F32 = or += op(A) op(B). What is packed next is fetched meanwhile: the next strip of A,
+ * and a share of the next part of B. */
+static void accumulate_block(const struct piece *block, struct matrix c, bool add,
+                             struct product_scratch *scratch)
+{
+    const int64_t n_parts_k = n_parts(block->p->K, BLOCK_K);
+    const int64_t n_strips = n_parts(tile_count(block->M), STRIP_TILES);
+    float *const tiles = scratch->p, *const panels = scratch->p + PIECE_A;
+    const bool packed = n_parts_k == 1 && scratch->b == block->p->b.p && scratch->n0 == block->n0;
+    scratch->b = n_parts_k == 1 ? block->p->b.p : NULL;
+    scratch->n0 = block->n0;
+    for (int64_t i = 0; i < n_parts_k * n_strips; i++) {
+        const int64_t k = i / n_strips, m = i % n_strips;
+        const struct piece part = part_of(block, k, n_parts_k),
+                           after = part_of(block, k + 1, n_parts_k);
+        const struct piece strip = strip_of(&part, m, n_strips);
+        const struct piece next =
+            strip_of(m + 1 < n_strips ? &part : &after, (m + 1) % n_strips, n_strips);
+        if (m == 0 && !packed) pack_b(panels, &part);
+        pack_a(tiles, &strip);
+        const int64_t n_tiles = tile_count(strip.M) * panel_count(strip.N);
+        struct tile_ahead ahead[TILE_AHEAD] = {{.rows = 0}};
+        if (i + 1 < n_parts_k * n_strips) ahead[0] = ahead_a(&next, n_tiles);
+        if (k + 1 < n_parts_k) ahead[1] = ahead_b(&after, m, n_strips, n_tiles);
+        tile_matrix(strip.M, strip.N, strip.K, tiles, tile_step(strip.K), panels,
+                    panel_step(strip.K), (float *)c.p + (strip.m0 - block->m0) * c.stride, c.stride,
+                    add || k > 0, ahead);
     }
-    return (struct strip){{dst, row, 1}, row * TILE_ROWS};
 }
 
-/* op(A) = A transposed, A stored [K, M]: a tile is [K, TILE_ROWS]. The last tile may be written
- * past its rows, which the next k puts right. */
-static struct strip pack_strip(float *dst, struct matrix a, int64_t M, int64_t K)
-{
-    float buf[STRIP + TILE_ROWS];
-    for (int64_t k = 0; k < K; k++) {
-        if (k + 2 < K) fetch_row(a, k + 2, M);
-        cpu_load(buf, a.p, a.dt, k * a.stride, M);
-        float *to = dst + k * TILE_ROWS;
-        for (int64_t i = 0; i < M; i += TILE_ROWS, to += tile_step(K))
-            memcpy(to, buf + i, TILE_ROWS * sizeof *to);
-    }
-    return (struct strip){{dst, 1, TILE_ROWS}, tile_step(K)};
-}
-
-/* A tile at the right edge of C: only cols columns of it exist. */
-static void edge_tile(int rows, int64_t K, struct tile_a a, struct tile_b b, float *c,
-                      int64_t c_row, int64_t cols, bool add)
-{
-    float tile[TILE_ROWS * TILE_COLS];
-    tile_product(rows, K, a, b, tile, TILE_COLS, false);
-    for (int i = 0; i < rows; i++)
-        for (int64_t j = 0; j < cols; j++) {
-            float *const y = &c[i * c_row + j];
-            *y = (add ? *y : 0.0f) + tile[i * TILE_COLS + j];
-        }
-}
-
-/* c [M, N] = or += a strip of A times packed B. */
-static void multiply_strip(int64_t M, int64_t N, int64_t K, const struct strip *strip,
-                           const float *b, struct matrix c, bool add)
-{
-    for (int64_t j = 0; j < N; j += TILE_COLS, b += panel_step(K)) {
-        const struct tile_b panel = {b, TILE_COLS};
-        struct tile_a a = strip->a;
-        for (int64_t i = 0; i < M; i += TILE_ROWS, a.p += strip->tile_step) {
-            const int rows = (int)min64(TILE_ROWS, M - i);
-            float *const y = (float *)c.p + i * c.stride + j;
-            if (N - j < TILE_COLS)
-                edge_tile(rows, K, a, panel, y, c.stride, N - j, add);
-            else
-                tile_product(rows, K, a, panel, y, c.stride, add);
-        }
-    }
-}
-
-/* c [M, N] F32 = or += op(A) op(B) for the rows of A from m0 and the columns of B from n0. */
-static void accumulate_block(const struct product *p, int64_t m0, int64_t n0, int64_t M, int64_t N,
-                             struct matrix c, bool add, float *scratch)
-{
-    const int64_t parts = n_parts(p->K, BLOCK_K);
-    float *const panels = scratch + PIECE_A;
-    for (int64_t part = 0; part < parts; part++) {
-        const int64_t k0 = part * p->K / parts, K = (part + 1) * p->K / parts - k0;
-        if (p->b_transposed)
-            pack_columns(panels, at(p->b, n0, k0), K, N);
-        else
-            pack_rows(panels, at(p->b, k0, n0), K, N);
-        for (int64_t i = 0; i < M; i += STRIP) {
-            const int64_t rows = min64(STRIP, M - i);
-            const struct strip strip = p->a_transposed
-                                           ? pack_strip(scratch, at(p->a, k0, m0 + i), rows, K)
-                                           : load_strip(scratch, at(p->a, m0 + i, k0), rows, K);
-            multiply_strip(rows, N, K, &strip, panels, at(c, i, 0), add || part > 0);
-        }
-    }
-}
-
-void product_block(const struct product *p, int64_t i, float *scratch)
+void product_block(const struct product *p, int64_t i, struct product_scratch *scratch)
 {
     const struct cut cut = cut_of(p);
-    const int64_t row = i / cut.across, col = i % cut.across;
-    const int64_t m0 = row * p->M / cut.down, M = (row + 1) * p->M / cut.down - m0;
-    const int64_t panels = tile_pad(p->N) / TILE_COLS; /* columns are cut between panels */
-    const int64_t n0 = col * panels / cut.across * TILE_COLS;
-    const int64_t N = min64((col + 1) * panels / cut.across * TILE_COLS, p->N) - n0;
+    const int64_t row = i % cut.down, col = i / cut.down;
+    const int64_t tiles = tile_count(p->M), panels = panel_count(p->N);
+    const int64_t m0 = row * tiles / cut.down * TILE_ROWS,
+                  n0 = col * panels / cut.across * TILE_COLS;
+    const int64_t M = tile_min((row + 1) * tiles / cut.down * TILE_ROWS, p->M) - m0;
+    const int64_t N = tile_min((col + 1) * panels / cut.across * TILE_COLS, p->N) - n0;
+    const struct piece block = {p, m0, n0, 0, M, N, 0};
     const struct matrix c = at(p->c, m0, n0);
     if (c.dt == DTYPE_F32) {
-        accumulate_block(p, m0, n0, M, N, c, p->accumulate, scratch);
+        accumulate_block(&block, c, p->accumulate, scratch);
         return;
     }
-    float *const sum = scratch + PIECE_A + PIECE_B;
+    float *const sum = scratch->p + PIECE_A + PIECE_B;
     for (int64_t r = 0; p->accumulate && r < M; r++)
         cpu_load(sum + r * N, c.p, c.dt, r * c.stride, N);
-    accumulate_block(p, m0, n0, M, N, (struct matrix){sum, DTYPE_F32, N}, p->accumulate, scratch);
+    accumulate_block(&block, (struct matrix){sum, DTYPE_F32, N}, p->accumulate, scratch);
     for (int64_t r = 0; r < M; r++) cpu_store(c.p, c.dt, r * c.stride, sum + r * N, N);
 }

@@ -26,5 +26,12 @@ struct product {
 
 int64_t product_blocks(const struct product *p); /* 0 when C is empty */
 
-/* Compute block i of C with the calling thread's scratch, which no one else may use meanwhile. */
-void product_block(const struct product *p, int64_t i, float *scratch);
+/* A thread's scratch (cpu_scratch), for the products of one parallel region; b begins as NULL. */
+struct product_scratch {
+    float *p;
+    const void *b; /* what is packed there: columns from n0 of the B that begins here, or NULL */
+    int64_t n0;
+};
+
+/* Compute block i of C. Blocks of the same columns follow each other: their B is packed once. */
+void product_block(const struct product *p, int64_t i, struct product_scratch *scratch);

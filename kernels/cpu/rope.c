@@ -31,7 +31,7 @@ void cpu_rope(struct stream *s, void *x, enum dtype dt, const float *table, int6
         const float *phase = table + (first + n) % T * d_rope;
         for (int h = 0; h < shape->heads; h++) {
             const int64_t head = n * shape->row_stride + h * (int64_t)shape->head_stride;
-            block_prefetch(x, dt, head + shape->row_stride + shape->offset, d_rope);
+            cpu_fetch(x, dt, head + shape->row_stride + shape->offset, d_rope, true);
             for (int d = 0; d < d_rope; d += BLOCK) {
                 float in[BLOCK], out[BLOCK];
                 const int64_t i = head + shape->offset + d;

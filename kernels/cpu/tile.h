@@ -1,6 +1,10 @@
 /*
- * tile.h - the innermost product of the CPU backend: a few rows of A times a panel of columns of B,
- * with all sums in registers. product.c builds matrix products from it, attention_*.c its tiles.
+ * tile.h - the innermost product of the CPU backend: tiles of a few rows of A times a panel of
+ * columns of B, with all sums of a tile in registers. product.c builds matrix products from it,
+ * attention_*.c its own. Both operands are packed: laid out in the order in which they are read.
+ *
+ *   A, M rows and K deep: tiles of TILE_ROWS rows, element (i, k) of a tile at k * TILE_ROWS + i
+ *   B, K deep and N columns: panels of TILE_COLS columns, element (k, j) at k * TILE_COLS + j
  */
 #pragma once
 
@@ -19,51 +23,63 @@ enum { VECTOR_BYTES = 16, TILE_ROWS = 6 };
 enum { LANES = VECTOR_BYTES / sizeof(float), TILE_COLS = 2 * LANES };
 enum { TILE_LINE = 64 / sizeof(float) }; /* elements of a line of the cache */
 
-/* Element (i, k) of A at p[i * row + k * k_step]; so a transposed A costs nothing. */
-struct tile_a {
-    const float *p;
-    int64_t row, k_step;
+static inline int64_t tile_min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* From a tile, or a panel, to the next. The gap between them keeps what is read together off the
+ * same lines of the cache; packing may fill it. */
+enum { TILE_GAP = 16 };
+static inline int64_t tile_step(int64_t K)
+{
+    return K * TILE_ROWS + TILE_GAP;
+}
+static inline int64_t panel_step(int64_t K)
+{
+    return K * TILE_COLS + TILE_GAP;
+}
+
+static inline int64_t tile_count(int64_t rows)
+{
+    return (rows + TILE_ROWS - 1) / TILE_ROWS;
+}
+static inline int64_t panel_count(int64_t cols)
+{
+    return (cols + TILE_COLS - 1) / TILE_COLS;
+}
+
+/* Rows of memory that will be packed next: with every tile per_tile more of them are fetched, from
+ * each of TILE_AHEAD matrices. */
+enum { TILE_AHEAD = 2 };
+struct tile_ahead {
+    const char *row;
+    int64_t bytes, stride; /* of a row; in bytes from one to the next */
+    int64_t rows, per_tile;
 };
 
-/* Row k of B, TILE_COLS elements, at p + k * k_step. */
-struct tile_b {
-    const float *p;
-    int64_t k_step;
-};
+/* c [n_tiles * TILE_ROWS, TILE_COLS], rows c_row apart, = A B or += A B: tiles that begin a_step
+ * elements apart, and one panel. ahead [TILE_AHEAD]: what to fetch meanwhile, or NULL. */
+void tile_product(int64_t n_tiles, int64_t K, const float *a, int64_t a_step, const float *b,
+                  float *c, int64_t c_row, bool add, struct tile_ahead *ahead);
 
-/* c [rows, TILE_COLS], rows c_row apart, = A B, or += when add; 1 <= rows <= TILE_ROWS, K >= 0. */
-void tile_product(int rows, int64_t K, struct tile_a a, struct tile_b b, float *c, int64_t c_row,
-                  bool add);
+/* c [M, N] = or += A B for any M and N; panels that begin b_step elements apart. What lies outside
+ * of c is not touched. */
+void tile_matrix(int64_t M, int64_t N, int64_t K, const float *a, int64_t a_step, const float *b,
+                 int64_t b_step, float *c, int64_t c_row, bool add, struct tile_ahead *ahead);
 
-/* M rows in tiles of nearly equal height (a last tile of one row would waste most of its loads):
- * the rows of tile i begin at tile_first(M, i), and tile_first(M, tile_count(M)) is M. */
-static inline int64_t tile_count(int64_t M)
-{
-    return (M + TILE_ROWS - 1) / TILE_ROWS;
-}
-static inline int64_t tile_first(int64_t M, int64_t i)
-{
-    return i * M / tile_count(M);
-}
-
-/* n rounded up to whole panels of columns. */
-static inline int64_t tile_pad(int64_t n)
-{
-    return (n + TILE_COLS - 1) / TILE_COLS * TILE_COLS;
-}
-
-/* c [M, N] = A B or += A B, N a multiple of TILE_COLS; panel j of B begins b_panel elements after
- * panel j - 1. For operands that lie in cache. */
-void tile_matrix(int64_t M, int64_t N, int64_t K, struct tile_a a, struct tile_b b, int64_t b_panel,
-                 float *c, int64_t c_row, bool add);
-
-/* Begin to fetch n elements. Rows far apart come one by one otherwise: the processor looks ahead
- * within a row only. */
-static inline void tile_fetch(const void *p, int64_t bytes)
-{
-    for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch((const char *)p + i);
-}
-
-/* dst [n_cols, dst_row]: the transpose of src [n_rows, n_cols] whose rows lie src_row apart. */
+/* dst [n_cols, n_rows] = the transpose of src [n_rows, n_cols]; rows dst_row and src_row apart. */
 void tile_transpose(float *dst, int64_t dst_row, const float *src, int64_t src_row, int64_t n_rows,
                     int64_t n_cols);
+
+/* A tile from rows [n, K], rows row elements apart, n <= TILE_ROWS; rows after them are zero. */
+void tile_pack_rows(float *tile, const float *rows, int64_t row, int64_t n, int64_t K);
+
+/* A panel from the rows [n, K] of the transpose of B; columns after them are zero. */
+void tile_pack_columns(float *panel, const float *rows, int64_t row, int64_t n, int64_t K);
+
+/* One row of B, n elements: its part of every panel; those after them are zero. */
+void tile_pack_panels(float *panel, int64_t b_step, const float *row, int64_t n);
+
+/* One row of the transpose of A, n elements: its part of every tile; those after them are zero. */
+void tile_pack_tiles(float *tile, int64_t a_step, const float *row, int64_t n);
