@@ -5,6 +5,7 @@
 #include "fuzz.h"
 
 #include "ckpt/manifest.h"
+#include "config/setting.h"
 
 #include <inttypes.h>
 #include <xxhash.h>
@@ -43,6 +44,8 @@ static void read_manifest(const char *text)
     EXPECT(!bad || (strstr(fault.why, "here") && !strchr(fault.why, '\n')), "said %s", fault.why);
     if (!bad) {
         for (int i = 0; i < m.n_tensors; i++) check_tensor(&m, &m.tensor[i]);
+        for (struct setting s = {.rest = m.config}; setting_next(&s);)
+            EXPECT(memchr(s.key, 0, sizeof s.key) && s.n_value >= 0, "%d bytes", s.n_value);
         char *first = manifest_to_text(&m);
         EXPECT(!manifest_try_parse(&again, first, "again", &fault), "%s\n%s", fault.why, first);
         char *second = manifest_to_text(&again);

@@ -1,6 +1,8 @@
 /* diff.c - what differs between two checkpoints; see commands.h. */
 #include "commands.h"
 
+#include "config/setting.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -56,58 +58,18 @@ static void diff_state(struct pair *p)
     differ_number(p, "ep", a->ep, b->ep);
 }
 
-/* The next "section.key: value" of a printed configuration, whose sections are indented by 2;
- * false behind the last. */
-struct setting {
-    char key[256];
-    char *value; /* inside the text, not terminated */
-    int n_value;
-};
-struct cursor {
-    const char *at;
-    char section[8][64];
-};
-static bool next_setting(struct cursor *cur, struct setting *s)
-{
-    while (*cur->at) {
-        const char *line = cur->at, *end = line + strcspn(line, "\n");
-        cur->at = *end ? end + 1 : end;
-        const int indent = (int)strspn(line, " "), depth = indent / 2;
-        const char *key = line + indent, *colon = strstr(key, ":");
-        if (*key == '#' || !colon || colon > end || depth > 6 || colon - key > 63) continue;
-        snprintf(cur->section[depth], 64, "%.*s", (int)(colon - key), key);
-        if (end == colon + 1) continue;
-        int n = 0;
-        for (int d = 0; d <= depth; d++)
-            n += snprintf(s->key + n, sizeof s->key - (size_t)n, "%s%s", d ? "." : "",
-                          cur->section[d]);
-        s->value = (char *)colon + 2;
-        s->n_value = (int)(end - s->value);
-        return true;
-    }
-    return false;
-}
-
-static bool find_setting(const char *text, const char *key, struct setting *s)
-{
-    struct cursor cur = {.at = text};
-    while (next_setting(&cur, s))
-        if (!strcmp(s->key, key)) return true;
-    return false;
-}
-
+/* The text has a setting in the same outermost section. */
 static bool has_section(const char *text, const char *key)
 {
-    char head[64];
-    const int n = snprintf(head, sizeof head, "%.*s:\n", (int)strcspn(key, "."), key);
-    for (const char *at = text; (at = strstr(at, head)); at += n)
-        if (at == text || at[-1] == '\n') return true;
+    const size_t n = strcspn(key, ".") + 1;
+    for (struct setting s = {.rest = text}; setting_next(&s);)
+        if (!strncmp(s.key, key, n)) return true;
     return false;
 }
 
 /* What the other side does not have: the whole section, once, or the setting. */
 static bool differ_missing(const char *other, const struct setting *s, const char *side,
-                           char section[64])
+                           char section[SETTING_NAME])
 {
     const int n = (int)strcspn(s->key, ".");
     if (has_section(other, s->key)) {
@@ -115,7 +77,7 @@ static bool differ_missing(const char *other, const struct setting *s, const cha
         return true;
     }
     if (!strncmp(section, s->key, (size_t)n) && section[n] == '\0') return false;
-    snprintf(section, 64, "%.*s", n, s->key);
+    snprintf(section, SETTING_NAME, "%.*s", n, s->key);
     printf("config  %s: only in %s\n", section, side);
     return true;
 }
@@ -124,14 +86,12 @@ static void diff_settings(struct pair *p)
 {
     const char *text[2] = {p->c[0].manifest.config, p->c[1].manifest.config};
     for (int side = 0; side < 2; side++) {
-        struct cursor cur = {.at = text[side]};
-        struct setting a, b;
-        char section[64] = "";
-        while (next_setting(&cur, &a)) {
-            if (!find_setting(text[!side], a.key, &b)) {
+        struct setting a = {.rest = text[side]}, b;
+        char section[SETTING_NAME] = "";
+        while (setting_next(&a)) {
+            if (!setting_find(&b, text[!side], a.key)) {
                 p->n_differences += differ_missing(text[!side], &a, side ? "B" : "A", section);
-            } else if (side == 0 && (a.n_value != b.n_value ||
-                                     memcmp(a.value, b.value, (size_t)a.n_value) != 0)) {
+            } else if (side == 0 && !setting_equal(&a, &b)) {
                 printf("config  %s: %.*s, %.*s\n", a.key, a.n_value, a.value, b.n_value, b.value);
                 p->n_differences++;
             }
