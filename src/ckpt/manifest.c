@@ -146,6 +146,17 @@ static int get_hash(struct parse *p, const json_t *v, const char *key, uint64_t 
     return 0;
 }
 
+/* A name goes into messages, and back into a manifest, as it is. */
+static bool get_name(const json_t *o, char *name, size_t size)
+{
+    const char *text = json_string_value(json_object_get(o, "name"));
+    if (!text || !*text || strlen(text) >= size) return false;
+    for (const char *c = text; *c; c++)
+        if (*c < ' ' || *c > '~' || *c == '"' || *c == '\\') return false;
+    strcpy(name, text);
+    return true;
+}
+
 static int get_state(struct parse *p, const json_t *o, struct ckpt_state *s)
 {
     const json_t *mesh = json_object_get(o, "mesh"), *f = json_object_get(o, "fingerprints");
@@ -168,10 +179,8 @@ static int get_state(struct parse *p, const json_t *o, struct ckpt_state *s)
 
 static int get_file(struct parse *p, const json_t *o, struct ckpt_file *f)
 {
-    const char *name = json_string_value(json_object_get(o, "name"));
-    if (!name || !*name || *name == '.' || strlen(name) >= CKPT_FILE_NAME || strchr(name, '/'))
+    if (!get_name(o, f->name, sizeof f->name) || *f->name == '.' || strchr(f->name, '/'))
         return wrong(p, "a file without a usable name");
-    strcpy(f->name, name);
     return get_integer(p, o, "bytes", 0, INT64_MAX / 2, &f->bytes) ||
            get_hash(p, json_object_get(o, "xxh3"), "xxh3", &f->hash);
 }
@@ -233,20 +242,18 @@ static int get_boxes(struct parse *p, struct manifest *m, const json_t *o, struc
 
 static int get_tensor(struct parse *p, struct manifest *m, const json_t *o, struct ckpt_tensor *t)
 {
-    const char *name = json_string_value(json_object_get(o, "name"));
     const char *dtype = json_string_value(json_object_get(o, "dtype"));
-    if (!name || strlen(name) >= CKPT_NAME) return wrong(p, "a tensor without a usable name");
-    strcpy(t->name, name);
+    if (!get_name(o, t->name, sizeof t->name)) return wrong(p, "a tensor without a usable name");
     t->dtype = dtype && !strcmp(dtype, dtype_name(DTYPE_BF16)) ? DTYPE_BF16 : DTYPE_F32;
     if (!dtype || strcmp(dtype, dtype_name(t->dtype)) != 0)
         return fault_set(p->fault, CODE_DATA, "%s: dtype of %s, expected f32 or bf16", p->where,
-                         name);
+                         t->name);
     if (get_shape(p, o, t) || get_int(p, o, "file", &t->file) ||
         get_integer(p, o, "offset", 0, INT64_MAX / 4, &t->offset))
         return -1;
     const int64_t bytes = t->n * (int64_t)dtype_bytes(t->dtype);
     if (t->file >= m->n_files || t->offset + bytes > m->file[t->file].bytes)
-        return fault_set(p->fault, CODE_DATA, "%s: %s lies outside of its file", p->where, name);
+        return fault_set(p->fault, CODE_DATA, "%s: %s lies outside of its file", p->where, t->name);
     return get_boxes(p, m, o, t);
 }
 
@@ -302,7 +309,8 @@ static int get_all(struct parse *p, struct manifest *m, const json_t *o)
         return fault_set(p->fault, CODE_DATA, "%s: format \"%s\", expected \"%s\"", p->where,
                          format ? format : "", FORMAT);
     if (!version || !config) return wrong(p, "no version, or no config");
-    snprintf(m->version, sizeof m->version, "%s", version);
+    if (strlen(version) >= sizeof m->version) return wrong(p, "a version that is too long");
+    strcpy(m->version, version);
     m->config = strdup(config);
     if (!m->config) return wrong(p, "no memory for it");
     return get_state(p, o, &m->state) || get_tensors(p, m, o) || sort_names(p, m) ? -1 : 0;
