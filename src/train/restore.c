@@ -59,7 +59,7 @@ static void find_candidates(struct candidates *c, const struct config *cfg)
     c->n = 1;
 }
 
-/* The newest checkpoint before `step` beside a broken one, for whoever named that; or nothing. */
+/* The newest checkpoint before a broken one beside it, for whoever named that; or nothing. */
 static void offer(const char *broken, char text[CKPT_PATH + 64])
 {
     char root[CKPT_PATH], dir[CKPT_PATH], real[PATH_MAX];
@@ -80,6 +80,14 @@ static void offer(const char *broken, char text[CKPT_PATH + 64])
         manifest_free(&m);
     }
     free(steps);
+}
+
+/* What run.resume names cannot be taken: that is the end, there is no other choice. */
+static _Noreturn void refuse_named(const char *dir, const struct fault *fault)
+{
+    char before[CKPT_PATH + 64];
+    offer(dir, before);
+    DIE(fault->code, "run.resume: %s%s", fault->why, before);
 }
 
 /* Differences, on rank 0: all of them are told before the run ends. */
@@ -155,11 +163,7 @@ static bool next_candidate(struct run *run, struct candidates *c, char dir[CKPT_
         c->next++;
         if (!manifest_try_read(m, dir, &fault)) text = manifest_to_text(m);
         manifest_free(m);
-        if (!text && c->named) {
-            char before[CKPT_PATH + 64];
-            offer(dir, before);
-            DIE(fault.code, "run.resume: %s%s", fault.why, before);
-        }
+        if (!text && c->named) refuse_named(dir, &fault);
         if (!text) warn_line("%s is passed over: %s", dir, fault.why);
     }
     char *shared = mesh_broadcast_text(text ? text : "");
@@ -192,9 +196,7 @@ void run_resume(struct run *run)
             run->resumed_own = run->mesh.rank == 0 && is_inside(dir, run->cfg->run.dir);
             set_progress(run, &m.state);
         } else if (run->mesh.rank == 0) {
-            char before[CKPT_PATH + 64];
-            offer(dir, before);
-            CHECK_CODE(fault.code, !c.named, "run.resume: %s%s", fault.why, before);
+            if (c.named) refuse_named(dir, &fault);
             warn_line("%s is passed over: %s", dir, fault.why);
         }
         manifest_free(&m);
