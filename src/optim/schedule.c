@@ -64,6 +64,19 @@ int schedule_global_batch(const struct config *cfg, const struct progress *at)
     return (n > 1 ? n : 1) * multiple;
 }
 
+int schedule_largest_batch(const struct config *cfg)
+{
+    const struct stages *ramp = &cfg->train.global_batch_stages;
+    int most = cfg->train.global_batch;
+    for (int i = 0; i < ramp->n; i++) most = (int)fmax(most, ramp->at[i].value);
+    return most;
+}
+
+int schedule_micro_batches(const struct config *cfg, int batch, int dp)
+{
+    return batch / (cfg->train.micro_batch * dp);
+}
+
 double schedule_router_bias_speed(const struct config *cfg, const struct progress *at)
 {
     return schedule_stages(&cfg->train.router_bias_speed_stages, cfg->train.router_bias_speed,

@@ -23,5 +23,12 @@ double schedule_lr(const struct config *cfg, const struct progress *at);
 /* Sequences of the next step, a multiple of train.global_batch_multiple when ramped. */
 int schedule_global_batch(const struct config *cfg, const struct progress *at);
 
+/* Sequences of the largest step, when all stages of the ramp are reached. */
+int schedule_largest_batch(const struct config *cfg);
+
+/* Micro-batches of each of dp data-parallel ranks in a step of so many sequences: how many
+ * gradients it accumulates. */
+int schedule_micro_batches(const struct config *cfg, int batch, int dp);
+
 double schedule_router_bias_speed(const struct config *cfg, const struct progress *at);
 double schedule_mtp_loss_weight(const struct config *cfg, const struct progress *at);

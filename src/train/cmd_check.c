@@ -2,6 +2,7 @@
 #include "train/commands.h"
 
 #include "model/count.h"
+#include "optim/schedule.h"
 #include "train/command_line.h"
 
 #include <inttypes.h>
@@ -20,7 +21,7 @@ static void print_layout(const struct config *cfg, int n_ranks)
            ep, cfg->model.n_routed_experts / ep);
     printf("  global_batch %d = micro_batch %d x accumulation %d x dp %d; %" PRId64
            " tokens a step\n",
-           t->global_batch, t->micro_batch, t->global_batch / (t->micro_batch * dp), dp,
+           t->global_batch, t->micro_batch, schedule_micro_batches(cfg, t->global_batch, dp), dp,
            (int64_t)t->global_batch * cfg->data.sequence_length);
 }
 

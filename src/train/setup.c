@@ -43,21 +43,11 @@ static void check_memory(const struct run *run)
           (double)mem_physical() / (1 << 30));
 }
 
-/* Most micro-batches of one step, over all stages of the batch ramp. */
-static int most_micro(const struct config *cfg, const struct mesh *mesh)
-{
-    double most = cfg->train.global_batch;
-    const struct stages *ramp = &cfg->train.global_batch_stages;
-    for (int i = 0; i < ramp->n; i++)
-        if (ramp->at[i].value > most) most = ramp->at[i].value;
-    return (int)most / (cfg->train.micro_batch * mesh->dp);
-}
-
 static void take_buffers(struct run *run)
 {
     const struct config *cfg = run->cfg;
     const size_t B = (size_t)cfg->train.micro_batch, T = (size_t)cfg->data.sequence_length;
-    run->max_micro = most_micro(cfg, &run->mesh);
+    run->max_micro = schedule_micro_batches(cfg, schedule_largest_batch(cfg), run->mesh.dp);
     const size_t n = (size_t)run->max_micro * B;
     const size_t n_moe = (size_t)run->model.n_moe;
     run->token = mem_alloc(n * (T + 1) * sizeof(int32_t), "tokens of a step");
@@ -179,7 +169,7 @@ static void open_data(struct run *run)
         agree(run->heldout_data, fault.code, "%s", fault.why);
     }
     const int64_t epoch = dataset_samples(run->train_data);
-    const int batch = run->max_micro * cfg->train.micro_batch * run->mesh.dp;
+    const int batch = schedule_largest_batch(cfg);
     agree(batch <= epoch, CODE_DATA,
           "train data: %lld sequences of %d tokens, one batch takes %d (train.global_batch)",
           (long long)epoch, T, batch);

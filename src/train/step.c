@@ -16,17 +16,12 @@
 #include <string.h>
 #include <xxhash.h>
 
-static int micro_batches(const struct run *run, const struct progress *at)
-{
-    const int batch = schedule_global_batch(run->cfg, at);
-    return batch / (run->cfg->train.micro_batch * run->mesh.dp);
-}
-
 /* Micro-batch i of data-parallel rank d takes sequences (i * dp + d) * B ... of the step. */
 void run_request_step(struct run *run, const struct progress *at)
 {
-    const int B = run->cfg->train.micro_batch, n_micro = micro_batches(run, at);
-    const int d = run->mesh.axis[AXIS_DP].rank;
+    const int B = run->cfg->train.micro_batch, d = run->mesh.axis[AXIS_DP].rank;
+    const int batch = schedule_global_batch(run->cfg, at);
+    const int n_micro = schedule_micro_batches(run->cfg, batch, run->mesh.dp);
     for (int i = 0; i < n_micro; i++) {
         for (int b = 0; b < B; b++)
             run->wanted[b] = at->samples + ((int64_t)i * run->mesh.dp + d) * B + b;
@@ -307,8 +302,8 @@ void run_step(struct run *run)
     const double start = clock_s();
     const bool profiled =
         run->cfg->debug.profile && run->progress.step > 0; /* the first warms up */
-    const int n_micro = micro_batches(run, &run->progress);
     const int batch = schedule_global_batch(run->cfg, &run->progress);
+    const int n_micro = schedule_micro_batches(run->cfg, batch, run->mesh.dp);
     struct step_report r = {.step_tokens = (int64_t)batch * run->cfg->data.sequence_length};
 
     place_stage("step", run->progress.step + 1);

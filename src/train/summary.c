@@ -102,7 +102,7 @@ static void print_steps(const struct run *run)
     const int batch = schedule_global_batch(c, &start), dp = run->mesh.dp;
     printf("steps   %lld of %d sequences = micro-batch %d x %d accumulated x dp %d, %lld tokens\n",
            (long long)c->train.steps, batch, c->train.micro_batch,
-           batch / (c->train.micro_batch * dp), dp, (long long)batch * c->data.sequence_length);
+           schedule_micro_batches(c, batch, dp), dp, (long long)batch * c->data.sequence_length);
 }
 
 /* The name without "model.layers.N.". */
