@@ -27,7 +27,7 @@ static void check_step(struct golden_model *gm, struct optim *opt, const struct 
     optim_reduce_gradients(opt);
     const double my_norm = optim_grad_norm(opt), my_loss = golden_model_loss(gm);
     optim_step(opt, step + 1, gm->cfg.optimizer.lr, my_norm);
-    model_update_bias(m, count, gm->cfg.train.router_bias_speed);
+    model_update_router_bias(m, count, gm->cfg.train.router_bias_speed);
     printf("step %d: loss %.7f (recorded %.7f), norm %.6f (%.6f)\n", step + 1, my_loss, loss[step],
            my_norm, norm[step]);
 

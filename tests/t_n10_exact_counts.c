@@ -37,7 +37,7 @@ static void check_total(struct run_rig *rig, int64_t most)
             for (int e = 0; e < m->E; e++) count[e] = part_of(most - (e == 0), part, e);
             m->be->count_add(m->stream, m->expert_count + (int64_t)l * m->E, count, m->E);
         }
-    model_update_bias(m, run->expert_total, speed);
+    model_update_router_bias(m, run->expert_total, speed);
     for (int64_t i = 0; i < (int64_t)m->n_moe * m->E; i++) {
         const int64_t want = most - (i % m->E == 0);
         EXPECT(run->expert_total[i] == want, "%lld tokens, expected %lld",

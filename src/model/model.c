@@ -263,7 +263,7 @@ void model_backward(struct model *m)
     arena_pop(&m->stack, 0);
 }
 
-void model_update_bias(struct model *m, int64_t *total, double speed)
+void model_update_router_bias(struct model *m, int64_t *total, double speed)
 {
     const int64_t n = (int64_t)m->n_moe * m->E;
     comm_all_reduce(m->comm, AXIS_WORLD, m->expert_count, n, DTYPE_I64, REDUCE_SUM);

@@ -205,9 +205,10 @@ void model_forward(struct model *m, bool train);
 /* Backward of the last model_forward(train); adds to all gradients and empties the stack. */
 void model_backward(struct model *m);
 
-/* Add up expert_count over all ranks into total [n_moe, E] (host) and move the biases; zero the
- * counts. Collective over world. */
-void model_update_bias(struct model *m, int64_t *total, double speed);
+/* The step of the routers' selection biases, which no gradient moves: adds up expert_count over all
+ * ranks into total [n_moe, E] (host), moves each bias by speed (0: none) against its expert's load,
+ * and zeroes the counts. Collective over world. */
+void model_update_router_bias(struct model *m, int64_t *total, double speed);
 
 /* --- phases and pieces, one file each --- */
 extern const struct phase phase_mtp_input, phase_attention, phase_mlp, phase_route, phase_dispatch,

@@ -186,7 +186,7 @@ static void take_expert_load(struct run *run, struct step_report *r, bool skippe
     struct model *m = &run->model;
     const int64_t n = (int64_t)m->n_moe * m->E;
     const double speed = schedule_router_bias_speed(run->cfg, &run->progress);
-    model_update_bias(m, run->expert_total, skipped ? 0 : speed);
+    model_update_router_bias(m, run->expert_total, skipped ? 0 : speed);
     for (int l = 0; l < m->n_moe; l++) {
         int64_t most = 0, sum = 0;
         for (int e = 0; e < m->E; e++) {
