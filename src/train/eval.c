@@ -5,7 +5,7 @@
  */
 #include "base/clock.h"
 #include "base/place.h"
-#include "train/run.h"
+#include "train/nonfinite.h"
 
 /* Sequences of this rank in a round; beyond the end: sequence 0, not valid. */
 static void request_round(struct run *run, int64_t round, int64_t n)
@@ -62,7 +62,7 @@ bool run_eval(struct run *run)
     const struct eval_report report = {.step = run->progress.step,
                                        .tokens = (int64_t)(sums[1] + 0.5),
                                        .loss = sums[1] > 0 ? sums[0] / sums[1] : 0,
-                                       .bad = run_take_bad_losses(run),
+                                       .bad = nonfinite_take_count(run),
                                        .seconds = clock_s() - start};
     comm_take_count(&run->comm); /* not part of any step */
     if (complete) metrics_eval(run->metrics, &report);

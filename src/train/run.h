@@ -1,6 +1,7 @@
 /*
  * run.h - a training run: everything that is set up once, and the loop's pieces, one file each:
- * plan.c (what it will take), setup.c (arenas, start-up), step.c, eval.c, dump.c, summary.c.
+ * plan.c (what it will take), setup.c (arenas, start-up), step.c, nonfinite.c, eval.c, dump.c,
+ * summary.c.
  */
 #pragma once
 
@@ -105,9 +106,6 @@ void run_compute(struct run *run, int n_micro, struct step_report *report);
 
 /* Ask the reader for the micro-batches of the step that starts at progress `at`. */
 void run_request_step(struct run *run, const struct progress *at);
-
-/* How many token losses since the last call were not finite, and where. Collective. */
-struct bad_losses run_take_bad_losses(struct run *run);
 
 /* End the job with data_fault of the lowest rank that has one. Collective over world. */
 void run_agree_data(const struct run *run);

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/place.h"
+#include "train/nonfinite.h"
 #include "train/run.h"
 #include "train/save.h"
 #include "train/stop.h"
@@ -76,16 +77,6 @@ static void set_loss_scales(struct run *run, int n_micro, int64_t *n_label)
     m->flow.balance_scale = (float)(run->cfg->train.balance_loss_alpha / batch);
 }
 
-/* debug.bad_grad_step: what a fault in one kernel on one rank would look like. */
-static void inject_bad_gradient(struct run *run)
-{
-    static const float value[] = {[BAD_NAN] = NAN, [BAD_INF] = INFINITY, [BAD_HUGE] = 1e38f};
-    const struct config_debug *d = &run->cfg->debug;
-    if (d->bad_grad_step != run->progress.step + 1 || d->bad_grad_rank != run->mesh.rank) return;
-    RUN(run, copy, param_find(&run->params, d->bad_grad_param)->grad, &value[d->bad_grad_value],
-        sizeof *value);
-}
-
 static void forward_backward(struct run *run, int n_micro)
 {
     struct model *m = &run->model;
@@ -100,65 +91,6 @@ static void forward_backward(struct run *run, int n_micro)
     RUN(run, stream_sync);
 }
 
-/* A step with a number that is not finite changes no weight, moment or bias, on any rank; the data
- * go on. The rank at fault says so; when train.max_nonfinite_steps in a row were skipped before
- * it, that ends the run. Collective. */
-static void skip_step(struct run *run, int rank, const char *what)
-{
-    const long long step = (long long)run->progress.step + 1;
-    const int most = run->cfg->train.max_nonfinite_steps;
-    const bool speaks = run->mesh.rank == rank;
-    char why[256];
-    snprintf(why, sizeof why,
-             "step %lld: %s; no weight has changed; %d steps in a row were skipped before it, "
-             "train.max_nonfinite_steps %d",
-             step, what, run->skipped_in_row, most);
-    if (run->skipped_in_row == most) AGREE(MPI_COMM_WORLD, !speaks, CODE_INTERNAL, why);
-    run->progress.skipped++;
-    run->skipped_in_row++;
-    if (speaks)
-        warn_line("step %lld: %s; step skipped, no weight has changed (%d in a row, at most %d)",
-                  step, what, run->skipped_in_row, most);
-    optim_zero_gradients(&run->optim);
-}
-
-/* The first of this rank's sums that is not finite: 0 main loss, k MTP depth k, n_mtp + 1 balance;
- * n_mtp + 2: none. */
-static int first_bad_loss(const struct run *run)
-{
-    int k = 0;
-    while (k < run->model.n_mtp + 2 && isfinite(run->h_loss[k])) k++;
-    return k;
-}
-
-/* Told before the gradients are looked at: all of them are bad after a bad loss, and a tensor's
- * name would point to the wrong place. bad: first_bad_loss of this rank. Collective. */
-static void skip_bad_loss(struct run *run, int bad)
-{
-    const int n_mtp = run->model.n_mtp;
-    const int first = comm_lowest_rank(&run->comm, bad < n_mtp + 2);
-    CHECK(first < run->mesh.size,
-          "the sum of all ranks' losses is not finite, but each of them is");
-    char what[80], stage[32] = "loss";
-    if (bad > 0) snprintf(stage, sizeof stage, "loss of MTP depth %d", bad);
-    if (bad == n_mtp + 1) snprintf(stage, sizeof stage, "balance loss");
-    snprintf(what, sizeof what, "the %s of this rank's tokens is not finite", stage);
-    skip_step(run, first, what);
-}
-
-struct bad_losses run_take_bad_losses(struct run *run)
-{
-    struct model *m = &run->model;
-    int64_t mine = 0;
-    RUN(run, copy, &mine, m->n_bad_loss, sizeof mine);
-    RUN(run, zero, m->n_bad_loss, sizeof mine);
-    RUN(run, stream_sync);
-    double all = (double)mine;
-    comm_all_reduce_host(&run->comm, AXIS_WORLD, &all, 1, REDUCE_SUM);
-    if (all == 0) return (struct bad_losses){0};
-    return (struct bad_losses){(int64_t)all, comm_lowest_rank(&run->comm, mine > 0)};
-}
-
 /* loss_sum of all ranks to means; the balance term was added once on every tp rank. Resets. False:
  * one is not finite, and the step is skipped. */
 static bool take_losses(struct run *run, const int64_t *n_label, struct step_report *r)
@@ -168,15 +100,15 @@ static bool take_losses(struct run *run, const int64_t *n_label, struct step_rep
     RUN(run, copy, run->h_loss, m->loss_sum, (size_t)n * sizeof(double));
     RUN(run, zero, m->loss_sum, (size_t)n * sizeof(double));
     RUN(run, stream_sync);
-    const int bad = first_bad_loss(run);
-    r->bad = run_take_bad_losses(run);
+    const int mine = nonfinite_loss(run);
+    r->bad = nonfinite_take_count(run);
     comm_all_reduce_host(&run->comm, AXIS_WORLD, run->h_loss, n, REDUCE_SUM);
     r->loss = n_label[0] > 0 ? run->h_loss[0] / (double)n_label[0] : 0;
     for (int k = 1; k <= m->n_mtp; k++)
         if (n_label[k] > 0) r->mtp_loss += run->h_loss[k] / (double)n_label[k] / m->n_mtp;
     if (m->n_moe > 0) r->balance_loss = run->h_loss[m->n_mtp + 1] / run->mesh.tp / m->n_moe;
-    if (first_bad_loss(run) == n) return true;
-    skip_bad_loss(run, bad);
+    if (nonfinite_loss(run) < 0) return true;
+    nonfinite_skip_loss(run, mine);
     return false;
 }
 
@@ -236,19 +168,6 @@ static void take_times(struct run *run, struct step_report *r, double start)
     r->time_s[TIME_FORWARD_BACKWARD] = r->compute_s - r->time_s[TIME_OPTIMIZER];
 }
 
-static void skip_bad_gradient(struct run *run, double norm)
-{
-    const struct optim_fault fault = optim_find_fault(&run->optim, norm);
-    char what[192];
-    if (isfinite(norm))
-        snprintf(what, sizeof what,
-                 "the gradient of %s is too large for F32 moments without optimizer.clip: norm %g",
-                 fault.param->name, norm);
-    else
-        snprintf(what, sizeof what, "the gradient of %s is not finite", fault.param->name);
-    skip_step(run, fault.rank, what);
-}
-
 /* Reduce, look at the numbers before they reach a weight, update. False: the step is skipped. */
 static bool update_weights(struct run *run, struct step_report *r)
 {
@@ -263,7 +182,7 @@ static bool update_weights(struct run *run, struct step_report *r)
     if (fits)
         optim_step(&run->optim, at->step + 1 - at->skipped, r->lr, r->grad_norm);
     else
-        skip_bad_gradient(run, r->grad_norm);
+        nonfinite_skip_gradient(run, r->grad_norm);
     const double comm_s = comm_counts_sum(&run->comm.counts).seconds - comm_before;
     r->time_s[TIME_OPTIMIZER] = clock_s() - start - comm_s;
     return fits;
@@ -278,7 +197,7 @@ void run_compute(struct run *run, int n_micro, struct step_report *r)
     r->lr = schedule_lr(run->cfg, &run->progress);
     set_loss_scales(run, n_micro, run->n_label);
     forward_backward(run, n_micro);
-    inject_bad_gradient(run);
+    nonfinite_inject(run);
     place_at("losses");
     const bool good = take_losses(run, run->n_label, r) && update_weights(run, r);
     if (good) run->skipped_in_row = 0;
