@@ -1,7 +1,7 @@
 /*
  * run.h - a training run: everything that is set up once, and the loop's pieces, one file each:
- * plan.c (what it will take), setup.c (arenas, start-up), step.c, nonfinite.c, eval.c, dump.c,
- * summary.c.
+ * plan.c (what it will take), setup.c (arenas, start-up), loop.c, step.c, nonfinite.c, eval.c,
+ * dump.c, summary.c.
  */
 #pragma once
 
