@@ -2,6 +2,8 @@
 # scripts/probe.sh finds the libraries; nothing is downloaded, nothing is written outside BUILD.
 SAN    ?=
 BUILD  ?= build$(if $(SAN),-$(SAN:1=san))
+# The dependencies of objects know them by one spelling of BUILD, whoever gives it.
+override BUILD := $(BUILD:$(CURDIR)/%=%)
 ARCH   ?= native
 CFLAGS ?= $(if $(SAN),-O1,-O3) -g
 WERROR ?= $(if $(SAN),0,1)
