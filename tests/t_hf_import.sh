@@ -8,7 +8,7 @@ has() {
     grep -q "^ *$2\$" "$tmp/$1/model.yaml" || fail "$1: model.yaml has no '$2'"
 }
 
-for golden in v3 v2 moonlight v2_lite fp8_mtp; do
+for golden in v3 v3_eps v2 moonlight v2_lite fp8_mtp; do
     from=tests/golden/hf/$golden
     "$DSV3_BUILD/dsv3-ckpt" import "$from" "$tmp/$golden" >"$tmp/$golden.out" ||
         fail "$golden: exit code $?"
@@ -23,6 +23,8 @@ has v3 'scoring_func: sigmoid'
 has v3 'topk_method: noaux_tc'
 has v3 'num_nextn_predict_layers: 0'
 grep -q 'config.json says 1 MTP modules, the files hold none' "$tmp/v3.out" || fail 'v3: no note'
+has v3_eps 'rms_norm_eps: 1e-5'
+has v3_eps 'latent_norm_eps: 1e-6'
 has v2 'scoring_func: softmax'
 has v2 'topk_method: greedy'
 has v2 'norm_topk_prob: false'

@@ -3,7 +3,7 @@
 . tests/lib_train.sh
 
 # The learning rate is too small for any weight to change before the evaluation.
-for golden in v3 v2; do
+for golden in v3 v3_eps v2; do
     "$DSV3_BUILD/dsv3-ckpt" import "tests/golden/hf/$golden" "$tmp/$golden.in" >/dev/null
     cp "tests/golden/hf/$golden/tokens.u16" "$tmp/train.u16"
     cat >"$tmp/run.yaml" <<YAML

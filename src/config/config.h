@@ -95,7 +95,7 @@ struct config_model {
                                      greedy no groups; group_limited_greedy group score max */
     bool norm_topk_prob;
     double routed_scaling_factor;
-    double rms_norm_eps;
+    double rms_norm_eps, latent_norm_eps; /* the latter in the two norms of latents */
     double rope_theta;
     enum rope_type rope_type; /* model.rope_scaling.type: default | yarn */
     double rope_factor, rope_beta_fast, rope_beta_slow, rope_mscale, rope_mscale_all_dim;

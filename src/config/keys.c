@@ -140,7 +140,10 @@ const struct key config_keys[] = {
     NUMBER("model.routed_scaling_factor", model.routed_scaling_factor, 0, INFINITY, KEY_ABOVE_MIN,
            NULL, "factor on the weights of the chosen experts"),
     NUMBER("model.rms_norm_eps", model.rms_norm_eps, 0, 1, KEY_ABOVE_MIN, "1e-6",
-           "added to the mean square in every norm, those of the latents included"),
+           "added to the mean square in every norm but those of the latents"),
+    NUMBER("model.latent_norm_eps", model.latent_norm_eps, 0, 1, KEY_ABOVE_MIN, "1e-6",
+           "the same in q_a_layernorm and kv_a_layernorm; DeepSeek's code and Hugging Face's have "
+           "1e-6 there, whatever rms_norm_eps is"),
     NUMBER("model.rope_theta", model.rope_theta, 1, INFINITY, KEY_ABOVE_MIN, "10000",
            "base of the rotary frequencies"),
     CHOICE("model.rope_scaling.type", model.rope_type, rope_types, "default",

@@ -22,7 +22,7 @@ static struct norm_shape latent_norm(const struct model *m, int width)
                                .D = width,
                                .x_stride = m->R,
                                .y_stride = m->R,
-                               .eps = (float)m->cfg->model.rms_norm_eps};
+                               .eps = (float)m->cfg->model.latent_norm_eps};
 }
 
 static struct linear_shape shape_q_a(const struct model *m)

@@ -206,10 +206,10 @@ static void print_notes(const struct export *e)
     for (int f = 0; f < e->out.n_files; f++) sum += e->out.file_bytes[f];
     printf("%s: step %" PRId64 ": %d tensors in %d files, %s bytes\n", e->o->arg[1],
            e->c.manifest.state.step, e->out.n_tensors, e->out.n_files, text_grouped(bytes, sum));
-    if (m->rms_norm_eps != HF_LATENT_EPS)
-        printf("note: rms_norm_eps is %g; Hugging Face's classes use 1e-6 in the norms of the "
-               "latents all the same, so that losses differ a little\n",
-               m->rms_norm_eps);
+    if (m->latent_norm_eps != HF_LATENT_EPS)
+        printf("note: latent_norm_eps is %g; Hugging Face's classes use 1e-6 all the same, so that "
+               "losses differ a little\n",
+               m->latent_norm_eps);
     if (m->num_nextn_predict_layers && m->mtp_hidden == MTP_HIDDEN_RAW)
         printf("note: mtp_hidden: raw has no key in config.json\n");
 }

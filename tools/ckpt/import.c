@@ -302,10 +302,6 @@ static void print_notes(const struct import *im, int64_t n_left_out)
     if (n_left_out)
         printf("note: %" PRId64 " tensors left out, of MTP modules that the model does not have\n",
                n_left_out);
-    if (im->cfg.model.rms_norm_eps != 1e-6)
-        printf("note: rms_norm_eps %g is that of the norms of the latents, too, for which Hugging "
-               "Face's classes use 1e-6: losses differ a little\n",
-               im->cfg.model.rms_norm_eps);
 }
 
 int cmd_import(const struct options *o)
