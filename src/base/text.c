@@ -2,7 +2,9 @@
 #include "base/text.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 const char *text_grouped(char text[TEXT_NUMBER], int64_t n)
 {
@@ -14,5 +16,15 @@ const char *text_grouped(char text[TEXT_NUMBER], int64_t n)
         text[at++] = digits[i];
     }
     text[at] = '\0';
+    return text;
+}
+
+const char *text_shortest(char text[TEXT_NUMBER], double x)
+{
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(text, TEXT_NUMBER, "%.*g", digits, x);
+        if (strtod(text, NULL) == x) break;
+    }
+    if (x == floor(x) && fabs(x) < 1e9) snprintf(text, TEXT_NUMBER, "%.0f", x);
     return text;
 }

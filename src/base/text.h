@@ -7,3 +7,7 @@ enum { TEXT_NUMBER = 32 }; /* bytes for any number */
 
 /* 671,026,404,352. Returns text. */
 const char *text_grouped(char text[TEXT_NUMBER], int64_t n);
+
+/* The shortest decimal that reads back to the same double: 0.1, 1e-06; integers of readable length
+ * without exponent. Returns text. */
+const char *text_shortest(char text[TEXT_NUMBER], double x);

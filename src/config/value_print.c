@@ -1,6 +1,8 @@
 /* value_print.c - fields as YAML text, and what a key accepts in words; see value.h. */
 #include "config/value.h"
 
+#include "base/text.h"
+
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -8,17 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The shortest decimal that reads back to the same double; 1e-6 rather than 1e-06, and integers of
- * readable length without exponent. */
+/* 1e-6 rather than 1e-06. */
 static void print_number(double x, FILE *out)
 {
-    char text[40];
-    for (int digits = 1; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, x);
-        if (strtod(text, NULL) == x) break;
-    }
-    if (x == floor(x) && fabs(x) < 1e9) snprintf(text, sizeof text, "%.0f", x);
-    const char *e = strchr(text, 'e');
+    char text[TEXT_NUMBER];
+    const char *e = strchr(text_shortest(text, x), 'e');
     if (e)
         fprintf(out, "%.*se%d", (int)(e - text), text, atoi(e + 1));
     else

@@ -1,8 +1,9 @@
 /* hf_config_write.c - a model as config.json; see hf_config.h. */
 #include "hf_config.h"
 
+#include "base/text.h"
+
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static void put_int(FILE *out, const char *key, int64_t x)
@@ -10,16 +11,11 @@ static void put_int(FILE *out, const char *key, int64_t x)
     fprintf(out, "  \"%s\": %lld,\n", key, (long long)x);
 }
 
-/* The shortest decimal that reads back to the same double, with a point where Python wants to see
- * a float. */
+/* With a point where Python wants to see a float. */
 static void put_number(FILE *out, int indent, const char *key, double x)
 {
-    char text[40];
-    for (int digits = 1; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, x);
-        if (strtod(text, NULL) == x) break;
-    }
-    if (x == floor(x) && fabs(x) < 1e9) snprintf(text, sizeof text, "%.1f", x);
+    char text[TEXT_NUMBER];
+    text_shortest(text, x);
     fprintf(out, "%*s\"%s\": %s%s,\n", indent, "", key, text, strpbrk(text, ".en") ? "" : ".0");
 }
 
