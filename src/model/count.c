@@ -95,11 +95,8 @@ static void count_flop(struct model_counts *counts, const struct config *cfg,
 void model_count(struct model_counts *counts, const struct config *cfg)
 {
     const struct config_model *m = &cfg->model;
-    const struct mesh_shape whole = {.size = 1, .tp = 1, .ep = 1, .ranks_per_node = 1};
-    struct mesh mesh;
     struct param_table table;
-    mesh_plan(&mesh, &whole, 0);
-    param_table_init(&table, cfg, &mesh);
+    param_table_init_whole(&table, cfg);
     *counts = (struct model_counts){0};
     for (int i = 0; i < table.n_params; i++) {
         const struct param *p = &table.param[i];
@@ -124,7 +121,6 @@ void model_count(struct model_counts *counts, const struct config *cfg)
                        counts->mtp_router_bias + m->num_nextn_predict_layers * copies;
     count_flop(counts, cfg, &table);
     param_table_free(&table);
-    mesh_free(&mesh);
 }
 
 static void print_count(FILE *out, const char *what, int64_t n)

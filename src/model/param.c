@@ -195,6 +195,15 @@ void param_table_init(struct param_table *table, const struct config *cfg, const
     fill_buckets(table, mesh);
 }
 
+void param_table_init_whole(struct param_table *table, const struct config *cfg)
+{
+    const struct mesh_shape whole = {.size = 1, .tp = 1, .ep = 1, .ranks_per_node = 1};
+    struct mesh mesh;
+    mesh_plan(&mesh, &whole, 0);
+    param_table_init(table, cfg, &mesh);
+    mesh_free(&mesh);
+}
+
 void param_table_free(struct param_table *table)
 {
     free(table->param);

@@ -81,6 +81,10 @@ struct param_table {
 /* Build the rows for this rank's place in the mesh; no tensor memory yet. Owns param until
  * param_table_free. Not collective. */
 void param_table_init(struct param_table *table, const struct config *cfg, const struct mesh *mesh);
+
+/* The same of a rank that has the whole model. */
+void param_table_init_whole(struct param_table *table, const struct config *cfg);
+
 void param_table_free(struct param_table *table);
 
 /* Take w and grad of every bucket from the arenas (which may count only) and point the rows into

@@ -54,18 +54,14 @@ static void add_param(struct hf_model *hf, const struct param *p)
 
 void hf_model_init(struct hf_model *hf, const struct config *cfg)
 {
-    const struct mesh_shape whole = {.size = 1, .tp = 1, .ep = 1, .ranks_per_node = 1};
-    struct mesh mesh;
     struct param_table table;
     *hf = (struct hf_model){0};
-    mesh_plan(&mesh, &whole, 0);
-    param_table_init(&table, cfg, &mesh);
+    param_table_init_whole(&table, cfg);
     for (int i = 0; i < table.n_params; i++) {
         add_param(hf, &table.param[i]);
         add_companions(hf, &cfg->model, &table.param[i]);
     }
     param_table_free(&table);
-    mesh_free(&mesh);
 }
 
 void hf_model_free(struct hf_model *hf)
