@@ -21,7 +21,7 @@ void run_agree(struct run *run)
 {
     run->agreed = (struct agreed){0};
     save_tell(run, &run->agreed);
-    run->agreed.stop = stop_wish(run);
+    stop_tell(run, &run->agreed);
     run->agreed.no_data = run->data_fault.code != CODE_DONE;
     comm_all_reduce_host(&run->comm, AXIS_WORLD, (double *)&run->agreed, N_AGREED, REDUCE_SUM);
 }

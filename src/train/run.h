@@ -20,6 +20,7 @@ struct agreed {
     double save_due;               /* rank 0's clock: checkpoint.every_minutes have passed */
     double save_busy, save_failed; /* ranks whose part of a save is on its way, has failed */
     double stop;                   /* ranks that wish to end the run here, see stop.h */
+    double time_up;                /* those of them whose run.exit_after is over */
     double no_data;                /* ranks with a data_fault */
 };
 enum { N_AGREED = sizeof(struct agreed) / sizeof(double) };

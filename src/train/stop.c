@@ -27,15 +27,16 @@ static bool time_is_up(const struct run *run)
     return minutes > 0 && clock_s() - begin_s >= 60 * minutes;
 }
 
-double stop_wish(const struct run *run)
+void stop_tell(const struct run *run, struct agreed *mine)
 {
-    return signals_noted() || time_is_up(run);
+    mine->time_up = time_is_up(run);
+    mine->stop = signals_noted() || mine->time_up > 0;
 }
 
 enum exit_code stop_save(struct run *run)
 {
     const char *why = signals_noted();
-    if (!why) why = time_is_up(run) ? "run.exit_after" : "a signal to another rank";
+    if (!why) why = run->agreed.time_up > 0 ? "run.exit_after" : "a signal to another rank";
     place_stage("end after step", run->progress.step);
     const bool saved = save_now(run);
     if (run->mesh.rank == 0)

@@ -15,8 +15,8 @@ void stop_begin(void);
 /* Before the first step: from here there is something to save. */
 void stop_prepare(const struct run *run);
 
-/* What this rank adds to run->agreed.stop: 1, or 0. */
-double stop_wish(const struct run *run);
+/* This rank's part of what the ranks agree about. */
+void stop_tell(const struct run *run, struct agreed *mine);
 
 /* After the last step done, when run->agreed.stop is not 0: saves it, unless it is safe already.
  * CODE_REQUEUE, or CODE_IO when it could not be saved. Collective. */
