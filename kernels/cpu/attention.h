@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "base/err.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/tile.h"
 
@@ -49,6 +50,13 @@ static inline struct head head_of(const struct attention_shape *a, enum dtype dt
         .doc_start = doc_start ? doc_start + first : NULL,
         .scale = a->scale,
     };
+}
+
+/* A thread's buffers, some of them of whole sequences, take so many bytes. */
+static inline void check_tiles(size_t bytes, const struct attention_shape *a)
+{
+    CHECK(bytes <= CPU_SCRATCH_BYTES, "T %d with head sizes %d + %d and %d is too large", a->T,
+          a->d_nope, a->d_rope, a->d_v);
 }
 
 /* A head's rows are short and lie far apart; this many are on their way at once. */

@@ -13,7 +13,6 @@
  * and dq [queries, d_qk] += dS k when all panels of the block are there. The shared part of k takes
  * part in every head: each head's dk_pe is added to the total in the order of the heads.
  */
-#include "base/err.h"
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/vexp.h"
 
@@ -261,9 +260,7 @@ void cpu_attention_bwd(struct stream *s, void *dq, void *dkv, void *dk_pe, const
     const struct bwd x = {dq, dkv, dk_pe, dout, out, q, kv, k_pe, lse};
     const int64_t n_items = shape->T > 0 ? shape->B * shape->H : 0;
     struct tiles t0;
-    const size_t used = place_tiles(&t0, cpu_scratch(s, 0), shape);
-    CHECK(used <= CPU_SCRATCH_BYTES, "T %d with head sizes %d + %d and %d is too large", shape->T,
-          shape->d_nope, shape->d_rope, shape->d_v);
+    check_tiles(place_tiles(&t0, cpu_scratch(s, 0), shape), shape);
 #pragma omp parallel num_threads(s->threads)
     {
         struct tiles t;

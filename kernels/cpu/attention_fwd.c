@@ -10,7 +10,6 @@
  * different queries and the softmax needs no sum within one:
  *     score [keys, panel] = k q^T     sum [d_v, panel] += v^T exp(score)
  */
-#include "base/err.h"
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/vexp.h"
 
@@ -173,9 +172,7 @@ void cpu_attention_fwd(struct stream *s, void *out, float *lse, const void *q, c
 {
     const int64_t n_items = shape->T > 0 ? shape->B * shape->H : 0;
     struct tiles t0;
-    const size_t used = place_tiles(&t0, cpu_scratch(s, 0), shape);
-    CHECK(used <= CPU_SCRATCH_BYTES, "T %d with head sizes %d + %d and %d is too large", shape->T,
-          shape->d_nope, shape->d_rope, shape->d_v);
+    check_tiles(place_tiles(&t0, cpu_scratch(s, 0), shape), shape);
 #pragma omp parallel num_threads(s->threads)
     {
         struct tiles t;
