@@ -37,23 +37,12 @@ static inline float *cpu_scratch(const struct stream *s, int thread)
     return (float *)(s->scratch + (size_t)thread * CPU_SCRATCH_BYTES);
 }
 
-/* dst[0..n) = src[0..n). Many rows are short, and a call of memcpy costs as much as the copy. */
-static inline void cpu_copy_row(float *restrict dst, const float *restrict src, int64_t n)
-{
-    if (n > 256) {
-        memcpy(dst, src, (size_t)n * sizeof *dst);
-        return;
-    }
-#pragma omp simd
-    for (int64_t j = 0; j < n; j++) dst[j] = src[j];
-}
-
 /* dst[0..n) = elements i .. i + n of src. */
 static inline void cpu_load(float *restrict dst, const void *restrict src, enum dtype dt, int64_t i,
                             int64_t n)
 {
     if (dt == DTYPE_F32) {
-        cpu_copy_row(dst, (const float *)src + i, n);
+        memcpy(dst, (const float *)src + i, (size_t)n * sizeof *dst);
         return;
     }
     const bf16 *restrict x = (const bf16 *)src + i;
@@ -65,7 +54,7 @@ static inline void cpu_store(void *restrict dst, enum dtype dt, int64_t i,
                              const float *restrict src, int64_t n)
 {
     if (dt == DTYPE_F32) {
-        cpu_copy_row((float *)dst + i, src, n);
+        memcpy((float *)dst + i, src, (size_t)n * sizeof *src);
         return;
     }
     bf16 *restrict y = (bf16 *)dst + i;
