@@ -5,23 +5,9 @@
 #include <string.h>
 #include <xxhash.h>
 
-static uint64_t mix(uint64_t x)
-{
-    x ^= x >> 30;
-    x *= 0xbf58476d1ce4e5b9u;
-    x ^= x >> 27;
-    x *= 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
 uint64_t rng_key(uint64_t seed, const char *name)
 {
-    return mix(seed ^ XXH64(name, strlen(name), 0));
-}
-
-uint64_t rng_u64(uint64_t key, uint64_t index)
-{
-    return mix(mix(key + 0x9e3779b97f4a7c15u * (index + 1)) ^ key);
+    return rng_mix(seed ^ XXH64(name, strlen(name), 0));
 }
 
 void rng_fill_normal(float *x, uint64_t key, uint64_t first, int64_t n, double std)

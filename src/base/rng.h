@@ -15,7 +15,23 @@
 #include <stdint.h>
 
 uint64_t rng_key(uint64_t seed, const char *name);
-uint64_t rng_u64(uint64_t key, uint64_t index);
+
+#define RNG_STEP UINT64_C(0x9e3779b97f4a7c15)
+
+/* Inline, because the hash of all parameters takes these for each element. */
+static inline uint64_t rng_mix(uint64_t x)
+{
+    x ^= x >> 30;
+    x *= 0xbf58476d1ce4e5b9u;
+    x ^= x >> 27;
+    x *= 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+static inline uint64_t rng_u64(uint64_t key, uint64_t index)
+{
+    return rng_mix(rng_mix(key + RNG_STEP * (index + 1)) ^ key);
+}
 
 /* x[j] = std * normal(key, first + j), j < n. */
 void rng_fill_normal(float *x, uint64_t key, uint64_t first, int64_t n, double std);

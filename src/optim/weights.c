@@ -95,7 +95,7 @@ uint64_t optim_hash_values(const float *x, const struct param *p, const struct m
         for (int64_t j = 0; j < run; j++) {
             uint32_t bits;
             memcpy(&bits, &x[done + j], sizeof bits);
-            sum += rng_u64(rng_u64(key, (uint64_t)(global + j)), bits);
+            sum += rng_mix(rng_mix(key + RNG_STEP * (uint64_t)(global + j + 1)) ^ bits);
         }
         done += run;
     }
