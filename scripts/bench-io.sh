@@ -34,29 +34,49 @@ row() {
             100 * $3 / $2 }'
 }
 
-# Saves taking turns with plain writes of as many bytes, so that both see the same disk.
-$MPIRUN -np 1 "$BUILD/dsv3" train "configs/models/$model.yaml" run.dir="$dir/run" \
-    data.train=$text data.sequence_length=256 train.global_batch=8 train.micro_batch=8 \
-    train.steps=$rounds optimizer.lr=1e-4 optimizer.warmup_steps=1 checkpoint.every=1 \
-    checkpoint.keep_last=2 </dev/null >"$dir/out" 2>&1 || { cat "$dir/out"; exit 1; }
-grep ckpt_write_s "$dir/run/metrics.jsonl" >"$dir/saves"
 number() { sed -n "s/.*\"$1\": *\([-0-9.e+]*\).*/\1/p" "$2"; }
+
+# train NAME [key=value ...]
+train() {
+    name=$1
+    shift
+    $MPIRUN -np 1 "$BUILD/dsv3" train "configs/models/$model.yaml" run.dir="$dir/$name" \
+        data.train=$text optimizer.lr=1e-4 optimizer.warmup_steps=1 "$@" \
+        </dev/null >"$dir/out" 2>&1 || { cat "$dir/out"; exit 1; }
+}
+
+# What a save makes safe, by the plainest means: as many files of the same bytes, each synced once
+# when all of it is there. Checksums, manifest and the names' syncs are what a save has beyond it.
+plain_write() {
+    for file in "$dir"/alone/checkpoints/latest/tensors-*.h5; do
+        dd if="$file" of="$dir/plain/${file##*/}" bs=4M conv=fsync || return 1
+    done
+}
+plain_read() { cat "$dir"/plain/tensors-*.h5; }
+
+# Taking turns, so that all see the same disk, with the source of the plain write in memory.
+for _ in $(seq $rounds); do
+    rm -rf "$dir/alone" "$dir/plain"
+    mkdir "$dir/plain"
+    train alone train.steps=1 train.global_batch=1 train.micro_batch=1 data.sequence_length=16
+    number ckpt_write_s "$dir/alone/metrics.jsonl" >>"$dir/writes"
+    seconds plain_write >>"$dir/plain-writes"
+    seconds "$BUILD/dsv3-ckpt" verify "$dir/alone/checkpoints/latest" >>"$dir/reads"
+    seconds plain_read >>"$dir/plain-reads"
+done
+rm -rf "$dir/plain"
+train steps train.steps=$rounds train.global_batch=8 train.micro_batch=8 data.sequence_length=256 \
+    checkpoint.every=1 checkpoint.keep_last=2
+grep ckpt_write_s "$dir/steps/metrics.jsonl" >"$dir/saves"
 bytes=$(number ckpt_bytes "$dir/saves" | tail -n 1)
 stall=$(number ckpt_stall_s "$dir/saves" | median)
-step=$(number step_s "$dir/run/metrics.jsonl" | median)
-
-for _ in $(seq $rounds); do
-    rm -f "$dir/plain"
-    seconds dd if="$dir/run/checkpoints/latest/tensors-00000.h5" of="$dir/plain" bs=4M conv=fsync
-done >"$dir/plain-writes"
-for _ in $(seq $rounds); do seconds cat "$dir/plain"; done >"$dir/plain-reads"
-for _ in $(seq $rounds); do
-    seconds "$BUILD/dsv3-ckpt" verify "$dir/run/checkpoints/latest"
-done >"$dir/reads"
+step=$(number step_s "$dir/steps/metrics.jsonl" | median)
 
 printf '%-38s %9s %9s %9s\n' "$model: $((bytes / 1000000)) MB a checkpoint" GB/s plain reached
+plain=$(median <"$dir/plain-writes")
+row 'write' "$bytes" "$(median <"$dir/writes")" "$plain"
 row 'write, while the next step runs' "$bytes" "$(number ckpt_write_s "$dir/saves" | median)" \
-    "$(median <"$dir/plain-writes")"
+    "$plain"
 row 'read, with all checksums' "$bytes" "$(median <"$dir/reads")" "$(median <"$dir/plain-reads")"
 echo "$stall $step" | awk '{ printf "  %-36s %9.1f ms: %.2f%% of 100 steps of %.0f ms\n",
     "the steps wait for a save", $1 * 1e3, $1 / $2, $2 * 1e3 }'

@@ -43,10 +43,10 @@ goes_on() {
 }
 faulty '' must_train whole 2 $saving train.steps=60
 checkpoints_of whole >"$tmp/whole.digests"
-later goes_on calls 60 'Input/output error' 'FAULTY_HOW=EIO FAULTY_AT=walk
+later goes_on calls 54 'Input/output error' 'FAULTY_HOW=EIO FAULTY_AT=walk
     FAULTY_CALL=sync,open,close,truncate,rename,mkdir,symlink'
 later goes_on full 26 'No space left on device' 'FAULTY_HOW=ENOSPC FAULTY_AT=walk
-    FAULTY_CALL=write FAULTY_STRIDE=29'
+    FAULTY_CALL=write FAULTY_STRIDE=13'
 later goes_on other 22 'Input/output error' 'FAULTY_HOW=EIO FAULTY_AT=walk FAULTY_CALL=write
     FAULTY_STRIDE=13 FAULTY_RANKS=1'
 

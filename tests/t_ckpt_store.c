@@ -1,6 +1,7 @@
 /* A checkpoint written by one process: HDF5 opens it and finds the same numbers under the same
  * names, the manifest survives the way to text and back, a flipped bit anywhere is found. */
 // TEST timeout=30
+#include "ckpt/io.h"
 #include "ckpt/layout.h"
 #include "ckpt/store.h"
 #include "tests/test.h"
@@ -28,34 +29,39 @@ static float value(int t, int64_t i)
 }
 
 /* A box a vector, two a matrix: 30 and 70 of each row of 100. */
-static void write_tensors(const char *dir, const struct layout *layout)
+static void write_tensor(int t, int fd, const char *path)
 {
-    static char bytes[MOST * 4], inside[MOST * 4];
+    static char inside[MOST * 4];
     struct fault fault = {0};
-    for (int t = 0; t < N_TENSORS; t++) {
-        struct ckpt_tensor *x = &tensor[t];
-        const size_t size = dtype_bytes(x->dtype);
-        for (int64_t i = 0; i < x->n; i++) {
-            const float f = value(t, i);
+    struct ckpt_tensor *x = &tensor[t];
+    const size_t size = dtype_bytes(x->dtype);
+    x->first_box = 2 * t, x->n_boxes = x->n_dims;
+    for (int k = 0; k < x->n_boxes; k++) {
+        struct ckpt_box *b = &box[2 * t + k];
+        *b = (struct ckpt_box){.tensor = t, .run = x->n, .stride = x->n, .count = x->n};
+        if (x->n_dims == 2)
+            *b = (struct ckpt_box){t, k * 30, 0, k ? 70 : 30, 100, 60 * (k ? 70 : 30), 0};
+        for (int64_t j = 0; j < b->count; j++) {
+            const float f = value(t, b->base + j / b->run * b->stride + j % b->run);
             const bf16 half = f32_to_bf16(f);
-            memcpy(bytes + (size_t)i * size, x->dtype == DTYPE_F32 ? (void *)&f : (void *)&half,
-                   size);
+            memcpy(inside + (size_t)j * size, size == 4 ? (void *)&f : (void *)&half, size);
         }
-        EXPECT(!ckpt_try_write(dir, &layout->file[x->file].file, x, 0, x->n, bytes, &fault), "%s",
-               fault.why);
-        x->first_box = 2 * t;
-        x->n_boxes = x->n_dims;
-        for (int k = 0; k < x->n_boxes; k++) {
-            struct ckpt_box *b = &box[2 * t + k];
-            *b = (struct ckpt_box){.tensor = t, .run = x->n, .stride = x->n, .count = x->n};
-            if (x->n_dims == 2)
-                *b = (struct ckpt_box){t, k * 30, 0, k ? 70 : 30, 100, 60 * (k ? 70 : 30), 0};
-            for (int64_t j = 0; j < b->count; j++)
-                memcpy(inside + (size_t)j * size,
-                       bytes + (size_t)(b->base + j / b->run * b->stride + j % b->run) * size,
-                       size);
-            b->hash = XXH3_64bits(inside, (size_t)b->count * size);
-        }
+        b->hash = XXH3_64bits(inside, (size_t)b->count * size);
+        EXPECT(!io_try_box(fd, path, x, b, inside, true, &fault), "%s", fault.why);
+    }
+}
+
+static void write_files(const char *dir, const struct layout *layout)
+{
+    char path[CKPT_PATH + 40];
+    struct fault fault = {0};
+    for (int i = 0; i < layout->n_files; i++) {
+        snprintf(path, sizeof path, "%s/%s", dir, layout->file[i].file.name);
+        const int fd = io_try_create(path, O_WRONLY, &fault);
+        EXPECT(!layout_try_write(&layout->file[i], fd, path, &fault), "%s", fault.why);
+        for (int t = 0; t < N_TENSORS; t++)
+            if (tensor[t].file == i) write_tensor(t, fd, path);
+        close(fd);
     }
 }
 
@@ -76,8 +82,7 @@ static void check_hdf5(const char *dir, const struct manifest *m)
                want->name);
         for (int64_t i = 0; i < want->n; i++)
             EXPECT(x[i] == value(t, i), "%s[%lld] is %g", want->name, (long long)i, (double)x[i]);
-        H5Dclose(set);
-        H5Fclose(file);
+        H5Dclose(set), H5Fclose(file);
     }
 }
 
@@ -125,23 +130,18 @@ int main(void)
     struct fault fault = {0};
     struct manifest m = {.version = "test",
                          .state = {.step = 7, .tokens = 1 << 20, .loss = NAN, .ranks = 1},
-                         .config = (char *)"a: \"b\"\nc: 1\n",
-                         .tensor = tensor,
-                         .box = box,
-                         .n_tensors = N_TENSORS,
-                         .n_boxes = 2 * N_TENSORS};
+                         .config = (char *)"a: \"b\"\nc: 1\n"};
     struct ckpt_file file[N_TENSORS];
     snprintf(root, sizeof root, "%s/checkpoints", test_tmpdir());
-    snprintf(dir, sizeof dir, "%s/scratch", test_tmpdir());
-    layout_make(&layout, dir, tensor, N_TENSORS, 40000); /* two files */
+    layout_make(&layout, strcat(strcpy(dir, test_tmpdir()), "/scratch"), tensor, N_TENSORS,
+                80000); /* two files */
     for (int i = 0; i < layout.n_files; i++) file[i] = layout.file[i].file;
-    m.file = file, m.n_files = layout.n_files;
+    m.file = file, m.n_files = layout.n_files, m.tensor = tensor, m.n_tensors = N_TENSORS;
+    m.box = box, m.n_boxes = 2 * N_TENSORS;
     EXPECT(!store_try_begin(root, 7, &fault), "%s", fault.why);
-    write_tensors(store_tmp_path(dir, root, 7), &layout);
-    EXPECT(!layout_try_write(&layout, dir, &fault), "%s", fault.why);
+    write_files(store_tmp_path(dir, root, 7), &layout);
     EXPECT(!store_try_publish(root, &m, &fault), "%s", fault.why);
-    store_path(dir, root, 7);
-    check_hdf5(dir, &m);
+    check_hdf5(store_path(dir, root, 7), &m);
     for (int i = 0; i < layout.n_files; i++) check_flips(dir, file[i].name);
     check_flips(dir, "manifest.json");
     check_flips(dir, "config.yaml");

@@ -1,4 +1,5 @@
 /* io.c - see io.h. */
+#define _GNU_SOURCE /* sync_file_range */
 #include "ckpt/io.h"
 
 #include <errno.h>
@@ -129,6 +130,24 @@ int io_try_sync_dir(const char *path, struct fault *fault)
     const int bad = sync_fd(fd) != 0 && errno != EINVAL ? io_fault(fault, "sync", path) : 0;
     close(fd);
     return bad;
+}
+
+void io_start_writeback(int fd, int64_t offset, int64_t bytes)
+{
+#ifdef SYNC_FILE_RANGE_WRITE
+    (void)sync_file_range(fd, offset, bytes, SYNC_FILE_RANGE_WRITE);
+#else
+    (void)fd, (void)offset, (void)bytes;
+#endif
+}
+
+struct ckpt_box io_box_part(const struct ckpt_box *box, int64_t done, int64_t n)
+{
+    struct ckpt_box part = *box;
+    part.base += (box->first + done) / box->run * box->stride;
+    part.first = (box->first + done) % box->run;
+    part.count = n;
+    return part;
 }
 
 int io_try_box(int fd, const char *path, const struct ckpt_tensor *tensor,

@@ -36,6 +36,12 @@ int io_try_sync_dir(const char *path, struct fault *fault);
 /* Fills fault with CODE_IO and "cannot WHAT PATH: errno's text". */
 int io_fault(struct fault *fault, const char *what, const char *path);
 
+/* The disk begins to take these bytes, where it can be told to. Their sync says what went wrong. */
+void io_start_writeback(int fd, int64_t offset, int64_t bytes);
+
+/* Elements [done, done + n) of a box, in its order. */
+struct ckpt_box io_box_part(const struct ckpt_box *box, int64_t done, int64_t n);
+
 /* The elements of a box of the tensor, between an open file and memory, in the box's order. */
 int io_try_box(int fd, const char *path, const struct ckpt_tensor *tensor,
                const struct ckpt_box *box, void *memory, bool write, struct fault *fault);

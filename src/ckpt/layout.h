@@ -10,7 +10,7 @@
 
 const char *layout_hdf5_version(void); /* "1.10.8" */
 
-enum { CKPT_ALIGN = 4096 }; /* every tensor starts on such a boundary */
+enum { CKPT_ALIGN = 4096 }; /* a tensor of as many bytes starts on such a boundary */
 
 struct layout_part {
     int64_t offset, bytes;
@@ -36,6 +36,6 @@ void layout_make(struct layout *layout, const char *scratch, struct ckpt_tensor 
                  int n_tensors, int64_t file_bytes);
 void layout_free(struct layout *layout);
 
-/* DIR/NAME of every file: its size and its headers. Other processes may write tensors into it
- * before, meanwhile, and afterwards. */
-int layout_try_write(const struct layout *layout, const char *dir, struct fault *fault);
+/* Size and headers of one file, which is open and lies at path; not synced. Other processes may
+ * write tensors into it before, meanwhile, and afterwards. */
+int layout_try_write(const struct layout_file *file, int fd, const char *path, struct fault *fault);

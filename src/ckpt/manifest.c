@@ -410,3 +410,21 @@ const struct ckpt_tensor *manifest_find(const struct manifest *m, const char *na
         if (!strcmp(m->tensor[i].name, name)) return &m->tensor[i];
     return found ? *found : NULL;
 }
+
+static int compare_offsets(const void *a, const void *b)
+{
+    const struct ckpt_tensor *x = *(const struct ckpt_tensor *const *)a;
+    const struct ckpt_tensor *y = *(const struct ckpt_tensor *const *)b;
+    return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+const struct ckpt_tensor **ckpt_by_offset(const struct ckpt_tensor *tensor, int n, int file)
+{
+    const struct ckpt_tensor **in = calloc((size_t)n + 1, sizeof *in);
+    CHECK(in, "no memory for %d tensors", n);
+    int n_in = 0;
+    for (int i = 0; i < n; i++)
+        if (tensor[i].file == file) in[n_in++] = &tensor[i];
+    qsort((void *)in, (size_t)n_in, sizeof *in, compare_offsets);
+    return in;
+}

@@ -82,5 +82,9 @@ char *manifest_to_text(const struct manifest *manifest);
 int manifest_try_parse(struct manifest *manifest, const char *text, const char *where,
                        struct fault *fault);
 
+/* The tensors of a file in the order of their bytes, and then NULL; in new memory (free with
+ * free()). */
+const struct ckpt_tensor **ckpt_by_offset(const struct ckpt_tensor *tensor, int n, int file);
+
 /* The tensor of that name, or NULL. */
 const struct ckpt_tensor *manifest_find(const struct manifest *manifest, const char *name);

@@ -54,21 +54,11 @@ int ckpt_try_read(struct ckpt_reader *r, const struct ckpt_tensor *t, int64_t fi
     return io_try_box(r->fd[t->file], file_path(path, r, t->file), t, &box, to, false, fault);
 }
 
-/* Elements [done, done + n) of a box. */
-static struct ckpt_box part_of(const struct ckpt_box *box, int64_t done, int64_t n)
-{
-    struct ckpt_box part = *box;
-    part.base += (box->first + done) / box->run * box->stride;
-    part.first = (box->first + done) % box->run;
-    part.count = n;
-    return part;
-}
-
 int ckpt_try_read_part(struct ckpt_reader *r, const struct ckpt_box *box, int64_t done, int64_t n,
                        void *to, struct fault *fault)
 {
     const struct ckpt_tensor *t = &r->manifest->tensor[box->tensor];
-    const struct ckpt_box part = part_of(box, done, n);
+    const struct ckpt_box part = io_box_part(box, done, n);
     char path[CKPT_PATH];
     if (try_open(r, t->file, fault)) return -1;
     return io_try_box(r->fd[t->file], file_path(path, r, t->file), t, &part, to, false, fault);
@@ -113,13 +103,6 @@ int ckpt_altered(const struct ckpt_reader *r, const struct ckpt_box *box, uint64
                      box->hash);
 }
 
-static int by_offset(const void *a, const void *b)
-{
-    const struct ckpt_tensor *x = *(const struct ckpt_tensor *const *)a;
-    const struct ckpt_tensor *y = *(const struct ckpt_tensor *const *)b;
-    return (x->offset > y->offset) - (x->offset < y->offset);
-}
-
 static int try_hash_gap(struct ckpt_reader *r, int file, int64_t from, int64_t to, void *buffer,
                         XXH3_state_t *hash, struct fault *fault)
 {
@@ -135,21 +118,18 @@ static int try_hash_gap(struct ckpt_reader *r, int file, int64_t from, int64_t t
 static int try_hash_gaps(struct ckpt_reader *r, int file, XXH3_state_t *hash, struct fault *fault)
 {
     const struct manifest *m = r->manifest;
-    const struct ckpt_tensor **in = malloc(sizeof *in * (size_t)m->n_tensors);
     void *buffer = malloc(BUFFER_BYTES);
-    CHECK(in && buffer, "no memory to check a checkpoint");
-    int n = 0, bad = 0;
-    for (int i = 0; i < m->n_tensors; i++)
-        if (m->tensor[i].file == file) in[n++] = &m->tensor[i];
-    qsort(in, (size_t)n, sizeof *in, by_offset);
+    CHECK(buffer, "no memory to check a checkpoint");
+    const struct ckpt_tensor **in = ckpt_by_offset(m->tensor, m->n_tensors, file);
+    int bad = 0;
     int64_t at = 0;
-    for (int i = 0; !bad && i < n; i++) {
+    for (int i = 0; !bad && in[i]; i++) {
         bad = try_hash_gap(r, file, at, in[i]->offset, buffer, hash, fault);
         at = in[i]->offset + in[i]->n * (int64_t)dtype_bytes(in[i]->dtype);
     }
     if (!bad) bad = try_hash_gap(r, file, at, m->file[file].bytes, buffer, hash, fault);
     free(buffer);
-    free(in);
+    free((void *)in);
     return bad;
 }
 
@@ -181,16 +161,4 @@ int ckpt_try_verify_config(struct ckpt_reader *r, struct fault *fault)
     const bool same = bytes == want && !memcmp(text, r->manifest->config, (size_t)want);
     free(text);
     return same ? 0 : fault_set(fault, CODE_DATA, "%s: is not what the manifest says", path);
-}
-
-int ckpt_try_write(const char *dir, const struct ckpt_file *file, const struct ckpt_tensor *t,
-                   int64_t first, int64_t n, const void *from, struct fault *fault)
-{
-    const int64_t size = (int64_t)dtype_bytes(t->dtype);
-    char path[CKPT_PATH];
-    snprintf(path, sizeof path, "%s/%s", dir, file->name);
-    const int fd = io_try_create(path, O_WRONLY, fault);
-    if (fd < 0) return -1;
-    const int bad = io_try_write(fd, path, from, n * size, t->offset + first * size, fault);
-    return io_try_finish(fd, path, bad, fault);
 }

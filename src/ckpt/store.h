@@ -85,8 +85,3 @@ int ckpt_altered(const struct ckpt_reader *reader, const struct ckpt_box *box, u
 /* The same for the bytes of file i that belong to no tensor, and for config.yaml. */
 int ckpt_try_verify_file(struct ckpt_reader *reader, int i, struct fault *fault);
 int ckpt_try_verify_config(struct ckpt_reader *reader, struct fault *fault);
-
-/* Writing, for whoever has no writer thread: n elements of a tensor from element `first` into
- * DIR/FILE, which is made when it is not there. */
-int ckpt_try_write(const char *dir, const struct ckpt_file *file, const struct ckpt_tensor *tensor,
-                   int64_t first, int64_t n, const void *from, struct fault *fault);

@@ -297,11 +297,11 @@ static void finish(struct run *run, struct saver *s)
 {
     s->phase = SAVE_IDLE;
     s->last_step = s->manifest.state.step;
-    metrics_checkpoint(run->metrics,
-                       &(struct checkpoint_report){.step = s->last_step,
-                                                   .bytes = s->file_bytes,
-                                                   .stall_s = s->stall_s,
-                                                   .write_s = clock_s() - s->start_s});
+    metrics_checkpoint(run->metrics, &(struct checkpoint_report){
+                                         .step = s->last_step,
+                                         .bytes = s->file_bytes,
+                                         .stall_s = s->stall_s,
+                                         .write_s = s->writer.safe_s - s->start_s - s->stall_s});
 }
 
 void save_advance(struct run *run)

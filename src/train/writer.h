@@ -18,16 +18,17 @@ struct writer {
     struct ckpt_box *box;
     const struct piece **piece; /* [n] */
     const void **from;          /* [n] their copies */
-    int n_files, *fd;           /* [n_files] */
-    char dir[CKPT_PATH];        /* where to */
-    struct fault fault;         /* when done */
-    uint64_t param_hash;        /* this rank's part of optim_param_hash, of the copies; when done */
+    int n_files;
+    char dir[CKPT_PATH]; /* where to */
+    struct fault fault;  /* when done */
+    uint64_t param_hash; /* this rank's part of optim_param_hash, of the copies; when done */
 
     const struct layout *layout;     /* NULL: another rank writes it */
     const char *root;                /* of a job that publishes */
     const struct manifest *manifest; /* the same; NULL: the job writes boxes */
     int keep_last;
     int64_t keep_every;
+    double safe_s; /* when it had its name */
     pthread_t thread;
     bool running; /* not joined */
     atomic_bool done;

@@ -159,27 +159,29 @@ static void list_tensors(struct writing *w)
     CHECK(w->m.box, "no memory for %d boxes", w->m.n_boxes);
 }
 
-static int try_close(struct writing *w, struct fault *fault)
+static const char *path_of(const struct writing *w, int file, char path[CKPT_PATH])
 {
-    int bad = 0;
-    if (w->fd < 0) return 0;
-    const char *name = w->layout.file[w->file].file.name;
-    if (fsync(w->fd) != 0) bad = io_fault(fault, "sync", name);
-    if (close(w->fd) != 0 && !bad) bad = io_fault(fault, "close", name);
+    snprintf(path, CKPT_PATH, "%.4000s/%s", w->dir, w->layout.file[file].file.name);
+    return path;
+}
+
+static int try_close(struct writing *w, int bad, struct fault *fault)
+{
+    char path[CKPT_PATH];
+    const int fd = w->fd;
     w->fd = -1;
-    return bad;
+    return fd < 0 ? bad : io_try_finish(fd, path_of(w, w->file, path), bad, fault);
 }
 
 /* Tensors come file by file. */
 static int try_open(struct writing *w, int file, struct fault *fault)
 {
-    char path[CKPT_PATH + CKPT_FILE_NAME + 1];
+    char path[CKPT_PATH];
     if (w->fd >= 0 && w->file == file) return 0;
-    if (try_close(w, fault)) return -1;
-    snprintf(path, sizeof path, "%s/%s", w->dir, w->layout.file[file].file.name);
-    w->fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (try_close(w, 0, fault)) return -1;
+    w->fd = io_try_create(path_of(w, file, path), O_WRONLY, fault);
     w->file = file;
-    return w->fd < 0 ? io_fault(fault, "open", path) : 0;
+    return w->fd < 0 ? -1 : layout_try_write(&w->layout.file[file], w->fd, path, fault);
 }
 
 static int check_finite(const struct writing *w, int i, int64_t at, int64_t n, struct fault *fault)
@@ -228,9 +230,7 @@ static int try_copy_tensors(struct writing *w, struct fault *fault)
         }
     }
     XXH3_freeState(hash);
-    if (!bad) return try_close(w, fault);
-    if (w->fd >= 0) close(w->fd);
-    return bad;
+    return try_close(w, bad, fault);
 }
 
 static int try_write(struct writing *w, const char *root, struct fault *fault)
@@ -252,8 +252,7 @@ static int try_write(struct writing *w, const char *root, struct fault *fault)
     w->m.file = calloc((size_t)w->m.n_files, sizeof *w->m.file);
     CHECK(w->m.file, "no memory for %d files", w->m.n_files);
     for (int i = 0; i < w->m.n_files; i++) w->m.file[i] = w->layout.file[i].file;
-    int bad = layout_try_write(&w->layout, w->dir, fault) || try_copy_tensors(w, fault) ||
-              store_try_publish(root, &w->m, fault);
+    int bad = try_copy_tensors(w, fault) || store_try_publish(root, &w->m, fault);
     if (bad) {
         struct fault left;
         store_try_remove(w->dir, &left);
