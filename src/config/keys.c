@@ -246,7 +246,7 @@ const struct key config_keys[] = {
     INT64("checkpoint.keep_every", checkpoint.keep_every, 0, "0",
           "those of steps that it divides are kept; 0: none for that"),
     CHOICE("checkpoint.on_error", checkpoint.on_error, on_errors, "stop",
-           "a checkpoint that cannot be written: stop, or warn and train on"),
+           "one that cannot be written: stop, or warn and train on; the last one: exit code 74"),
     BOOL("checkpoint.verify", checkpoint.verify, "false", "read back what was written and compare"),
     INT64("checkpoint.file_bytes", checkpoint.file_bytes, 1 << 16, "4294967296",
           "a checkpoint's files are not larger, unless one tensor is"),

@@ -73,5 +73,5 @@ enum exit_code run_loop(struct run *run)
         save_now(run);
     save_wait(run);
     end_loop(run);
-    return code;
+    return code == CODE_DONE && save_lost(run) ? CODE_IO : code;
 }

@@ -34,6 +34,7 @@ struct saver {
     char root[PATH_MAX];
     enum save_phase phase;
     int64_t last_step;       /* that is safe; -1: none */
+    bool failed;             /* the last that was begun */
     double last_s;           /* when the last one began */
     double start_s, stall_s; /* of the save on its way */
 };
@@ -240,12 +241,14 @@ static void give_up(struct run *run, struct saver *s, const struct fault *mine)
     char tmp[CKPT_PATH], why[1200];
     const int64_t step = s->manifest.state.step;
     const int lowest = comm_lowest_rank(&run->comm, mine->code != CODE_DONE);
+    const bool ends = run->progress.step == run->cfg->train.steps || run->agreed.stop > 0;
     s->phase = SAVE_IDLE;
+    s->failed = true;
     if (run->mesh.rank == 0) store_try_remove(store_tmp_path(tmp, s->root, step), &fault);
     snprintf(why, sizeof why, "checkpoint of step %lld: %s", (long long)step, mine->why);
     if (run->cfg->checkpoint.on_error == ON_ERROR_STOP)
         AGREE(MPI_COMM_WORLD, mine->code == CODE_DONE, mine->code, why);
-    if (run->mesh.rank == lowest) warn_line("%s; training goes on", why);
+    if (run->mesh.rank == lowest) warn_line("%s%s", why, ends ? "" : "; training goes on");
 }
 
 void save_start(struct run *run)
@@ -288,6 +291,17 @@ static void gather_boxes(struct run *run, struct saver *s)
     }
 }
 
+bool save_lost(const struct run *run)
+{
+    const struct saver *s = run->saver;
+    if (!s || !s->failed) return false;
+    if (run->mesh.rank == 0)
+        warn_line("the run is done, but its last checkpoint could not be written: the same command "
+                  "goes on after step %lld",
+                  s->last_step > 0 ? (long long)s->last_step : 0LL);
+    return true;
+}
+
 void save_is_at(struct run *run, int64_t step)
 {
     if (run->saver) run->saver->last_step = step;
@@ -296,6 +310,7 @@ void save_is_at(struct run *run, int64_t step)
 static void finish(struct run *run, struct saver *s)
 {
     s->phase = SAVE_IDLE;
+    s->failed = false;
     s->last_step = s->manifest.state.step;
     metrics_checkpoint(run->metrics, &(struct checkpoint_report){
                                          .step = s->last_step,

@@ -16,7 +16,8 @@ bool save_wanted(const struct config *cfg);
 void save_place(struct run *run);
 
 /* After the weights have their first values: which tensors lie where. Fatal with CODE_IO when
- * run.dir/checkpoints cannot be made. Collective. */
+ * run.dir/checkpoints cannot be made, whatever checkpoint.on_error says: there is nothing yet that
+ * could be lost. Collective. */
 void save_init(struct run *run);
 void save_free(struct run *run);
 
@@ -40,6 +41,9 @@ void save_wait(struct run *run);
  * that failed ends the run or is told, as checkpoint.on_error says. */
 void save_tell(const struct run *run, struct agreed *mine);
 void save_advance(struct run *run);
+
+/* At the end: whether the last save that was begun has failed, which rank 0 tells. */
+bool save_lost(const struct run *run);
 
 /* The checkpoint of this step is there: nothing is lost up to it. */
 void save_is_at(struct run *run, int64_t step);
