@@ -1,11 +1,11 @@
-# With checkpoint.on_error=warn as well, a run does not succeed whose last save failed, or that could
+# With on_error=warn as well, a run fails whose last save has failed, or that cannot make its
 #TEST timeout=60 cores=2
-# not make the directory at its start; what failed before the last save does not matter.
+# directory of checkpoints at the start; what failed before the last save does not matter.
 . tests/lib_train.sh
 . tests/lib_faulty.sh
 make_run
-saving="$small checkpoint.keep_last=0 checkpoint.on_error=warn run.overwrite=false train.eval_every=0
-    train.steps=6 checkpoint.every=2"
+saving="$small checkpoint.keep_last=0 checkpoint.on_error=warn run.overwrite=false
+    train.eval_every=0 train.steps=6 checkpoint.every=2"
 
 # lost NAME WARNINGS [key=value ...]: all steps are done and reported, that of step 6 is not there.
 lost() {
