@@ -17,7 +17,7 @@
 #include <xxhash.h>
 
 enum { HASH_AT = 10, HASH_DIGITS = 16, MAX_FILES = 1 << 20, MAX_TENSORS = 1 << 26 };
-#define FORMAT "dsv3 checkpoint 1"
+#define FORMAT "dsv3 checkpoint 2"
 #define MAX_MANIFEST ((int64_t)1 << 34)
 #define MAX_ELEMENTS ((int64_t)1 << 56) /* of a tensor, so that no byte count leaves 64 bits */
 
