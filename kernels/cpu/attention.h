@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/tile.h"
+#include "kernels/cpu/pack.h"
 
 /* A block of keys and of queries: so much of q, k, v of common sizes stays in the second cache. */
 enum { QUERIES = 96, KEYS = 96 };
@@ -104,21 +104,22 @@ static inline void load_values(float *rows, const struct head *hd, const void *k
 static inline void pack_tiles(float *tile, const float *rows, int64_t n, int64_t d)
 {
     for (int64_t i = 0; i < n; i += TILE_ROWS, tile += tile_step(d))
-        tile_pack_rows(tile, rows + i * d, d, tile_min(TILE_ROWS, n - i), d);
+        pack_tile(tile, rows, DTYPE_F32, i * d, d, tile_min(TILE_ROWS, n - i), d);
 }
 
 /* The same rows into tiles of the transpose, that begin step elements apart and are n deep. */
 static inline void pack_turned_tiles(float *tile, int64_t step, const float *rows, int64_t n,
                                      int64_t d)
 {
-    for (int64_t i = 0; i < n; i++) tile_pack_tiles(tile + i * TILE_ROWS, step, rows + i * d, d);
+    for (int64_t i = 0; i < n; i++)
+        pack_across_tiles(tile + i * TILE_ROWS, step, rows, DTYPE_F32, i * d, d);
 }
 
 /* The same rows into panels of the transpose, d deep. */
 static inline void pack_turned_panels(float *panel, const float *rows, int64_t n, int64_t d)
 {
     for (int64_t i = 0; i < n; i += TILE_COLS, panel += panel_step(d))
-        tile_pack_columns(panel, rows + i * d, d, tile_min(TILE_COLS, n - i), d);
+        pack_panel(panel, rows, DTYPE_F32, i * d, d, tile_min(TILE_COLS, n - i), d);
 }
 
 /* The first key that a query sees; no later query sees an earlier one. Queries behind the end see

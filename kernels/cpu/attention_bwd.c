@@ -113,7 +113,8 @@ static void load_block(struct tiles *t, const struct head *hd, const struct bwd 
     load_keys(t->rows, hd, x->kv, x->k_pe, key0, n);
     pack_turned_panels(t->k_turned, t->rows, n, d_qk);
     for (int64_t j = 0; j < n; j++)
-        tile_pack_panels(t->k + j * TILE_COLS, panel_step(KEYS), t->rows + j * d_qk, d_qk);
+        pack_across_panels(t->k + j * TILE_COLS, panel_step(KEYS), t->rows, DTYPE_F32, j * d_qk,
+                           d_qk);
     load_values(t->rows, hd, x->kv, key0, n);
     pack_turned_panels(t->v_turned, t->rows, n, d_v);
     memset(t->dk, 0, (size_t)(n_panels * padded(d_qk) * TILE_COLS) * sizeof *t->dk);
@@ -169,8 +170,8 @@ static void bwd_panel(struct tiles *t, const struct head *hd, int64_t query0, in
     tile_product(tile_count(d_qk), deep, t->q_turned + first * TILE_ROWS, tile_step(hd->T),
                  t->dscore, t->dk + p * padded(d_qk) * TILE_COLS, TILE_COLS, true, NULL);
     for (int64_t i = 0; i < n_tiles; i++)
-        tile_pack_rows(t->dscore_tiles + (skip + i) * tile_step(KEYS) + p * TILE_COLS * TILE_ROWS,
-                       t->dscore + i * TILE_ROWS * TILE_COLS, TILE_COLS, TILE_ROWS, TILE_COLS);
+        pack_tile(t->dscore_tiles + (skip + i) * tile_step(KEYS) + p * TILE_COLS * TILE_ROWS,
+                  t->dscore, DTYPE_F32, i * TILE_ROWS * TILE_COLS, TILE_COLS, TILE_ROWS, TILE_COLS);
 }
 
 /* n queries from query0 against the n_k keys from key0. */
@@ -197,13 +198,13 @@ static void store_keys(struct tiles *t, const struct head *hd, void *dkv, int64_
     const int64_t d_qk = hd->d_nope + hd->d_rope, d_v = hd->d_v;
     const int64_t first = hd->kv + key0 * hd->kv_stride;
     for (int64_t p = 0; p < panel_count(n); p++)
-        tile_transpose(t->rows + p * TILE_COLS * d_qk, d_qk, t->dk + p * padded(d_qk) * TILE_COLS,
+        pack_transpose(t->rows + p * TILE_COLS * d_qk, d_qk, t->dk + p * padded(d_qk) * TILE_COLS,
                        TILE_COLS, d_qk, TILE_COLS);
     store_rows(dkv, hd->dt, first, hd->kv_stride, t->rows, d_qk, n, hd->d_nope);
     store_rows(t->dpe, DTYPE_F32, key0 * hd->d_rope, hd->d_rope, t->rows + hd->d_nope, d_qk, n,
                hd->d_rope);
     for (int64_t p = 0; p < panel_count(n); p++)
-        tile_transpose(t->rows + p * TILE_COLS * d_v, d_v, t->dv + p * padded(d_v) * TILE_COLS,
+        pack_transpose(t->rows + p * TILE_COLS * d_v, d_v, t->dv + p * padded(d_v) * TILE_COLS,
                        TILE_COLS, d_v, TILE_COLS);
     store_rows(dkv, hd->dt, first + hd->d_nope, hd->kv_stride, t->rows, d_v, n, d_v);
 }

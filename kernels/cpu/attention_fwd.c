@@ -142,7 +142,7 @@ static void store_queries(struct tiles *t, const struct head *hd, void *out, flo
                           int64_t query0, int64_t n)
 {
     for (int64_t p = 0; p < panel_count(n); p++)
-        tile_transpose(t->rows + p * TILE_COLS * hd->d_v, hd->d_v, t->sum + p * sum_panel(hd->d_v),
+        pack_transpose(t->rows + p * TILE_COLS * hd->d_v, hd->d_v, t->sum + p * sum_panel(hd->d_v),
                        TILE_COLS, hd->d_v, TILE_COLS);
     for (int64_t i = 0; i < n; i++) {
         float *const row = t->rows + i * hd->d_v;

@@ -80,22 +80,6 @@ static inline const float *cpu_row(float *buf, const void *src, enum dtype dt, i
     return buf;
 }
 
-/* Rows as F32, stride apart. */
-struct cpu_rows {
-    const float *p;
-    int64_t stride;
-};
-
-/* n rows of d elements, stride apart, from element first of src: in place, or converted into buf
- * [n, d]. */
-static inline struct cpu_rows cpu_rows(float *buf, const void *src, enum dtype dt, int64_t first,
-                                       int64_t stride, int64_t n, int64_t d)
-{
-    if (dt == DTYPE_F32) return (struct cpu_rows){(const float *)src + first, stride};
-    for (int64_t i = 0; i < n; i++) cpu_load(buf + i * d, src, dt, first + i * stride, d);
-    return (struct cpu_rows){buf, d};
-}
-
 /* Where to write elements i .. i + n of dst as F32: in place, or buf [n]. cpu_row_end brings buf
  * there. */
 static inline float *cpu_row_begin(float *buf, void *dst, enum dtype dt, int64_t i)

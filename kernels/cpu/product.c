@@ -8,14 +8,14 @@
  */
 #include "kernels/cpu/product.h"
 
-#include "kernels/cpu/tile.h"
+#include "kernels/cpu/pack.h"
 
 /* About the size of a block of C and the depth of a piece; each dimension is cut into the number of
  * equal parts that comes nearest, none larger than 1.5 times this. */
 enum { BLOCK_M = 1024, BLOCK_N = 1024, BLOCK_K = 256 };
 enum { MAX_M = BLOCK_M * 3 / 2, MAX_N = BLOCK_N * 3 / 2 + TILE_COLS, MAX_K = BLOCK_K * 3 / 2 };
 enum { STRIP_TILES = 96 / TILE_ROWS }; /* of A in cache, the same way */
-enum { MAX_STRIP = STRIP_TILES * 3 / 2 + 1, STRIP_ROWS = MAX_STRIP * TILE_ROWS };
+enum { MAX_STRIP = STRIP_TILES * 3 / 2 + 1 };
 enum { LEAST_M = 96, LEAST_N = 128 }; /* blocks are not cut smaller than this */
 static const double LEAST_FLOP = 4e6; /* nor into less work */
 
@@ -71,46 +71,35 @@ static struct matrix at(struct matrix m, int64_t row, int64_t col)
 /* Rows of B: K x N elements into panels. */
 static void pack_rows(float *dst, struct matrix b, int64_t K, int64_t N)
 {
-    float buf[MAX_N];
     for (int64_t k = 0; k < K; k++) {
         cpu_fetch(b.p, b.dt, (k + 2) * b.stride, N, false);
-        const float *const row = cpu_row(buf, b.p, b.dt, k * b.stride, N);
-        tile_pack_panels(dst + k * TILE_COLS, panel_step(K), row, N);
+        pack_across_panels(dst + k * TILE_COLS, panel_step(K), b.p, b.dt, k * b.stride, N);
     }
 }
 
 /* The same from B stored [N, K]. */
 static void pack_columns(float *dst, struct matrix b, int64_t K, int64_t N)
 {
-    float buf[TILE_COLS * MAX_K];
-    for (int64_t j = 0; j < N; j += TILE_COLS, dst += panel_step(K)) {
-        const int64_t n = tile_min(TILE_COLS, N - j);
-        const struct cpu_rows rows = cpu_rows(buf, b.p, b.dt, j * b.stride, b.stride, n, K);
-        tile_pack_columns(dst, rows.p, rows.stride, n, K);
-    }
+    for (int64_t j = 0; j < N; j += TILE_COLS, dst += panel_step(K))
+        pack_panel(dst, b.p, b.dt, j * b.stride, b.stride, tile_min(TILE_COLS, N - j), K);
 }
 
 /* M rows of op(A) = A, K deep, into tiles. */
 static void pack_strip(float *dst, struct matrix a, int64_t M, int64_t K)
 {
-    float buf[TILE_ROWS * MAX_K];
     for (int64_t i = 0; i < M; i += TILE_ROWS, dst += tile_step(K)) {
         for (int64_t r = i + TILE_ROWS; r < i + 2 * TILE_ROWS && r < M; r++)
             cpu_fetch(a.p, a.dt, r * a.stride, K, false);
-        const int64_t n = tile_min(TILE_ROWS, M - i);
-        const struct cpu_rows rows = cpu_rows(buf, a.p, a.dt, i * a.stride, a.stride, n, K);
-        tile_pack_rows(dst, rows.p, rows.stride, n, K);
+        pack_tile(dst, a.p, a.dt, i * a.stride, a.stride, tile_min(TILE_ROWS, M - i), K);
     }
 }
 
 /* The same of op(A) = A transposed, A stored [K, M]. */
 static void pack_strip_transposed(float *dst, struct matrix a, int64_t M, int64_t K)
 {
-    float buf[STRIP_ROWS];
     for (int64_t k = 0; k < K; k++) {
         cpu_fetch(a.p, a.dt, (k + 2) * a.stride, M, false);
-        const float *const row = cpu_row(buf, a.p, a.dt, k * a.stride, M);
-        tile_pack_tiles(dst + k * TILE_ROWS, tile_step(K), row, M);
+        pack_across_tiles(dst + k * TILE_ROWS, tile_step(K), a.p, a.dt, k * a.stride, M);
     }
 }
 

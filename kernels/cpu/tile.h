@@ -1,7 +1,8 @@
 /*
  * tile.h - the innermost product of the CPU backend: tiles of a few rows of A times a panel of
  * columns of B, with all sums of a tile in registers. product.c builds matrix products from it,
- * attention_*.c its own. Both operands are packed: laid out in the order in which they are read.
+ * attention_*.c its own. Both operands are packed (pack.h): laid out in the order in which they are
+ * read.
  *
  *   A, M rows and K deep: tiles of TILE_ROWS rows, element (i, k) of a tile at k * TILE_ROWS + i
  *   B, K deep and N columns: panels of TILE_COLS columns, element (k, j) at k * TILE_COLS + j
@@ -67,19 +68,3 @@ void tile_product(int64_t n_tiles, int64_t K, const float *a, int64_t a_step, co
  * of c is not touched. */
 void tile_matrix(int64_t M, int64_t N, int64_t K, const float *a, int64_t a_step, const float *b,
                  int64_t b_step, float *c, int64_t c_row, bool add, struct tile_ahead *ahead);
-
-/* dst [n_cols, n_rows] = the transpose of src [n_rows, n_cols]; rows dst_row and src_row apart. */
-void tile_transpose(float *dst, int64_t dst_row, const float *src, int64_t src_row, int64_t n_rows,
-                    int64_t n_cols);
-
-/* A tile from rows [n, K], rows row elements apart, n <= TILE_ROWS; rows after them are zero. */
-void tile_pack_rows(float *tile, const float *rows, int64_t row, int64_t n, int64_t K);
-
-/* A panel from the rows [n, K] of the transpose of B; columns after them are zero. */
-void tile_pack_columns(float *panel, const float *rows, int64_t row, int64_t n, int64_t K);
-
-/* One row of B, n elements: its part of every panel; those after them are zero. */
-void tile_pack_panels(float *panel, int64_t b_step, const float *row, int64_t n);
-
-/* One row of the transpose of A, n elements: its part of every tile; those after them are zero. */
-void tile_pack_tiles(float *tile, int64_t a_step, const float *row, int64_t n);
