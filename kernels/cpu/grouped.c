@@ -56,8 +56,23 @@ static struct product shared_product(const struct stream *s, const struct groupe
     return p;
 }
 
-/* Threads take blocks in turn from the groups laid end to end; each thread walks the groups with
- * the loop, whose indices only grow. */
+/* A place in the blocks of all groups, laid end to end. It moves on only. */
+struct place {
+    int g;
+    int64_t begin, end; /* the blocks of group g */
+    struct product p;
+};
+
+static void move_to(struct place *at, const struct stream *s, const struct grouped *job, int64_t i)
+{
+    while (i >= at->end) {
+        at->p = shared_product(s, job, ++at->g);
+        at->begin = at->end;
+        at->end += product_blocks(&at->p);
+    }
+}
+
+/* Threads take blocks in turn. */
 static void run_grouped(struct stream *s, const struct grouped *job)
 {
     const int n_groups = job->shape->n_groups;
@@ -69,17 +84,14 @@ static void run_grouped(struct stream *s, const struct grouped *job)
 #pragma omp parallel num_threads(s->threads)
     {
         struct product_scratch scratch = {cpu_scratch(s, omp_get_thread_num()), NULL, 0};
-        int g = -1;
-        int64_t begin = 0, end = 0; /* the blocks of group g */
-        struct product p;
+        struct place now = {.g = -1}, then = {.g = -1};
 #pragma omp for schedule(monotonic : dynamic)
         for (int64_t i = 0; i < n_blocks; i++) {
-            while (i >= end) {
-                p = shared_product(s, job, ++g);
-                begin = end;
-                end += product_blocks(&p);
-            }
-            product_block(&p, i - begin, &scratch);
+            const int64_t next = i + s->threads; /* when the threads are equally fast */
+            move_to(&now, s, job, i);
+            if (next < n_blocks) move_to(&then, s, job, next);
+            product_block(&now.p, i - now.begin, next < n_blocks ? &then.p : NULL,
+                          next - then.begin, &scratch);
         }
     }
 }

@@ -15,7 +15,10 @@ static void run_product(struct stream *s, struct product p)
     {
         struct product_scratch scratch = {cpu_scratch(s, omp_get_thread_num()), NULL, 0};
 #pragma omp for schedule(dynamic)
-        for (int64_t i = 0; i < n_blocks; i++) product_block(&p, i, &scratch);
+        for (int64_t i = 0; i < n_blocks; i++) {
+            const int64_t next = i + s->threads; /* when the threads are equally fast */
+            product_block(&p, i, next < n_blocks ? &p : NULL, next, &scratch);
+        }
     }
 }
 

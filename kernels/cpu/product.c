@@ -166,54 +166,76 @@ static struct tile_ahead ahead_b(const struct piece *c, int64_t i, int64_t n, in
                               : ahead_of(at(c->p->b, c->k0 + first, c->n0), n_rows, c->N, n_tiles);
 }
 
-/* c [M, N] F32 = or += op(A) op(B). What is packed next is fetched meanwhile: the next strip of A,
- * and a share of the next part of B. */
-static void accumulate_block(const struct piece *block, struct matrix c, bool add,
-                             struct product_scratch *scratch)
+static int64_t strips_of(const struct piece *c)
 {
-    const int64_t n_parts_k = n_parts(block->p->K, BLOCK_K);
-    const int64_t n_strips = n_parts(tile_count(block->M), STRIP_TILES);
-    float *const tiles = scratch->p, *const panels = scratch->p + PIECE_A;
-    const bool packed = n_parts_k == 1 && scratch->b == block->p->b.p && scratch->n0 == block->n0;
-    scratch->b = n_parts_k == 1 ? block->p->b.p : NULL;
-    scratch->n0 = block->n0;
-    for (int64_t i = 0; i < n_parts_k * n_strips; i++) {
-        const int64_t k = i / n_strips, m = i % n_strips;
-        const struct piece part = part_of(block, k, n_parts_k),
-                           after = part_of(block, k + 1, n_parts_k);
-        const struct piece strip = strip_of(&part, m, n_strips);
-        const struct piece next =
-            strip_of(m + 1 < n_strips ? &part : &after, (m + 1) % n_strips, n_strips);
-        if (m == 0 && !packed) pack_b(panels, &part);
-        pack_a(tiles, &strip);
-        const int64_t n_tiles = tile_count(strip.M) * panel_count(strip.N);
-        struct tile_ahead ahead[TILE_AHEAD] = {{.rows = 0}};
-        if (i + 1 < n_parts_k * n_strips) ahead[0] = ahead_a(&next, n_tiles);
-        if (k + 1 < n_parts_k) ahead[1] = ahead_b(&after, m, n_strips, n_tiles);
-        tile_matrix(strip.M, strip.N, strip.K, tiles, tile_step(strip.K), panels,
-                    panel_step(strip.K), (float *)c.p + (strip.m0 - block->m0) * c.stride, c.stride,
-                    add || k > 0, ahead);
-    }
+    return c->M > 0 ? n_parts(tile_count(c->M), STRIP_TILES) : 1;
 }
 
-void product_block(const struct product *p, int64_t i, struct product_scratch *scratch)
+/* Block i of C, with no part of K. */
+static struct piece block_of(const struct product *p, int64_t i)
 {
     const struct cut cut = cut_of(p);
     const int64_t row = i % cut.down, col = i / cut.down;
     const int64_t tiles = tile_count(p->M), panels = panel_count(p->N);
-    const int64_t m0 = row * tiles / cut.down * TILE_ROWS,
-                  n0 = col * panels / cut.across * TILE_COLS;
+    const int64_t m0 = row * tiles / cut.down * TILE_ROWS;
+    const int64_t n0 = col * panels / cut.across * TILE_COLS;
     const int64_t M = tile_min((row + 1) * tiles / cut.down * TILE_ROWS, p->M) - m0;
     const int64_t N = tile_min((col + 1) * panels / cut.across * TILE_COLS, p->N) - n0;
-    const struct piece block = {p, m0, n0, 0, M, N, 0};
-    const struct matrix c = at(p->c, m0, n0);
+    return (struct piece){p, m0, n0, 0, M, N, 0};
+}
+
+/* Whether the panels of scratch are those of the block, all its K. */
+static bool is_packed(const struct piece *c, const struct product_scratch *scratch)
+{
+    return scratch->b == c->p->b.p && scratch->n0 == c->n0;
+}
+
+/* c [M, N] F32 = or += op(A) op(B). What is packed next is fetched meanwhile: the next strip of A,
+ * and a share of the next part of B; at the end those of the next block. */
+static void accumulate_block(const struct piece *block, const struct piece *next, struct matrix c,
+                             bool add, struct product_scratch *scratch)
+{
+    const int64_t n_parts_k = n_parts(block->p->K, BLOCK_K), n_strips = strips_of(block);
+    float *const tiles = scratch->p, *const panels = scratch->p + PIECE_A;
+    for (int64_t k = 0; k < n_parts_k; k++) {
+        const struct piece part = part_of(block, k, n_parts_k);
+        const struct piece after = k + 1 < n_parts_k ? part_of(block, k + 1, n_parts_k) : *next;
+        if (n_parts_k > 1 || !is_packed(block, scratch)) pack_b(panels, &part);
+        scratch->b = n_parts_k == 1 ? block->p->b.p : NULL;
+        scratch->n0 = block->n0;
+        for (int64_t m = 0; m < n_strips; m++) {
+            const struct piece strip = strip_of(&part, m, n_strips);
+            const struct piece then = m + 1 < n_strips ? strip_of(&part, m + 1, n_strips)
+                                                       : strip_of(&after, 0, strips_of(&after));
+            const int64_t n_tiles = tile_count(strip.M) * panel_count(strip.N);
+            struct tile_ahead ahead[TILE_AHEAD] = {ahead_a(&then, n_tiles)};
+            if (!is_packed(&after, scratch)) ahead[1] = ahead_b(&after, m, n_strips, n_tiles);
+            pack_a(tiles, &strip);
+            tile_matrix(strip.M, strip.N, strip.K, tiles, tile_step(strip.K), panels,
+                        panel_step(strip.K), (float *)c.p + (strip.m0 - block->m0) * c.stride,
+                        c.stride, add || k > 0, ahead);
+        }
+    }
+}
+
+void product_block(const struct product *p, int64_t i, const struct product *next, int64_t next_i,
+                   struct product_scratch *scratch)
+{
+    const struct piece block = block_of(p, i);
+    struct piece first = {.p = p};
+    if (next) {
+        first = block_of(next, next_i);
+        first = part_of(&first, 0, n_parts(next->K, BLOCK_K));
+    }
+    const struct matrix c = at(p->c, block.m0, block.n0);
     if (c.dt == DTYPE_F32) {
-        accumulate_block(&block, c, p->accumulate, scratch);
+        accumulate_block(&block, &first, c, p->accumulate, scratch);
         return;
     }
     float *const sum = scratch->p + PIECE_A + PIECE_B;
+    const int64_t M = block.M, N = block.N;
     for (int64_t r = 0; p->accumulate && r < M; r++)
         cpu_load(sum + r * N, c.p, c.dt, r * c.stride, N);
-    accumulate_block(&block, (struct matrix){sum, DTYPE_F32, N}, p->accumulate, scratch);
+    accumulate_block(&block, &first, (struct matrix){sum, DTYPE_F32, N}, p->accumulate, scratch);
     for (int64_t r = 0; r < M; r++) cpu_store(c.p, c.dt, r * c.stride, sum + r * N, N);
 }

@@ -33,5 +33,8 @@ struct product_scratch {
     int64_t n0;
 };
 
-/* Compute block i of C. Blocks of the same columns follow each other: their B is packed once. */
-void product_block(const struct product *p, int64_t i, struct product_scratch *scratch);
+/* Compute block i of C. Blocks of the same columns follow each other: their B is packed once.
+ * next: NULL, or the product of which this thread will probably compute block next_i then; its
+ * operands are fetched meanwhile. */
+void product_block(const struct product *p, int64_t i, const struct product *next, int64_t next_i,
+                   struct product_scratch *scratch);
