@@ -13,12 +13,15 @@ typedef uint32_t octet_bits __attribute__((vector_size(32)));
 typedef bf16 octet_bf16 __attribute__((vector_size(16), aligned(2), may_alias));
 #define INLINE static inline __attribute__((always_inline))
 
-/* Elements i .. i + 8. */
-INLINE octet load(const void *src, const enum dtype dt, int64_t i)
+/* *x = elements i .. i + 8. (Not a result: without AVX that has no fixed place.) */
+INLINE void load(octet *x, const void *src, const enum dtype dt, int64_t i)
 {
-    if (dt == DTYPE_F32) return *(const octet *)((const float *)src + i);
-    const octet_bf16 x = *(const octet_bf16 *)((const bf16 *)src + i);
-    return (octet)(__builtin_convertvector(x, octet_bits) << 16);
+    if (dt == DTYPE_F32) {
+        *x = *(const octet *)((const float *)src + i);
+        return;
+    }
+    const octet_bf16 half = *(const octet_bf16 *)((const bf16 *)src + i);
+    *x = (octet)(__builtin_convertvector(half, octet_bits) << 16);
 }
 
 INLINE float load_one(const void *src, const enum dtype dt, int64_t i)
@@ -42,7 +45,7 @@ INLINE void transpose_8x8(float *dst, int64_t dst_row, const void *src, const en
 {
     octet r[8], s[8];
 #pragma GCC unroll 8
-    for (int i = 0; i < 8; i++) r[i] = load(src, dt, first + (i < n ? i : 0) * stride);
+    for (int i = 0; i < 8; i++) load(&r[i], src, dt, first + (i < n ? i : 0) * stride);
 #pragma GCC unroll 4
     for (int i = 0; i < 8; i += 2) {
         s[i] = TURN_LOW(r[i], r[i + 1]);
@@ -126,7 +129,7 @@ INLINE void across(float *to, int64_t step, const void *src, const enum dtype dt
 #pragma GCC unroll 4
     for (; n >= written; n -= width, i += width, to += step)
 #pragma GCC unroll 4
-        for (int j = 0; j < written; j += 8) *(octet *)(to + j) = load(src, dt, i + j);
+        for (int j = 0; j < written; j += 8) load((octet *)(to + j), src, dt, i + j);
     for (; n > 0; n -= width, i += width, to += step)
         for (int64_t j = 0; j < width; j++) to[j] = j < n ? load_one(src, dt, i + j) : 0.0f;
 }
