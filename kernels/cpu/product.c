@@ -223,7 +223,7 @@ void product_block(const struct product *p, int64_t i, const struct product *nex
 {
     const struct piece block = block_of(p, i);
     struct piece first = {.p = p};
-    if (next) {
+    if (next && next->K > 0) { /* an expert without rows has a gradient, but adds nothing to it */
         first = block_of(next, next_i);
         first = part_of(&first, 0, n_parts(next->K, BLOCK_K));
     }
