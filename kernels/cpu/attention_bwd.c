@@ -180,9 +180,8 @@ static void bwd_block(struct tiles *t, const struct head *hd, int64_t query0, in
 {
     const int64_t d_qk = hd->d_nope + hd->d_rope;
     for (int64_t p = 0; p < panel_count(n_k); p++) bwd_panel(t, hd, query0, n, key0, p);
-    const bool all =
-        query0 >= key0 + n_k; /* queries see all keys, and not only those before them */
-    const int64_t at_once = all ? tile_count(n) : 1;
+    /* Queries behind the block see all its keys, those in it only the keys before them. */
+    const int64_t at_once = query0 >= key0 + n_k ? tile_count(n) : 1;
     for (int64_t i = 0; i < tile_count(n); i += at_once) {
         const int64_t row = query0 + i * TILE_ROWS, seen = tile_min(n_k, row + TILE_ROWS - key0);
         for (int64_t p = 0; seen > 0 && p < panel_count(d_qk); p++)

@@ -134,20 +134,23 @@ INLINE void across(float *to, int64_t step, const void *src, const enum dtype dt
         for (int64_t j = 0; j < width; j++) to[j] = j < n ? load_one(src, dt, i + j) : 0.0f;
 }
 
+INLINE void across_any(float *to, int64_t step, const void *src, enum dtype dt, int64_t first,
+                       int64_t n, const int width)
+{
+    if (dt == DTYPE_F32)
+        across(to, step, src, DTYPE_F32, first, n, width);
+    else
+        across(to, step, src, DTYPE_BF16, first, n, width);
+}
+
 void pack_across_tiles(float *tile, int64_t step, const void *src, enum dtype dt, int64_t first,
                        int64_t n)
 {
-    if (dt == DTYPE_F32)
-        across(tile, step, src, DTYPE_F32, first, n, TILE_ROWS);
-    else
-        across(tile, step, src, DTYPE_BF16, first, n, TILE_ROWS);
+    across_any(tile, step, src, dt, first, n, TILE_ROWS);
 }
 
 void pack_across_panels(float *panel, int64_t step, const void *src, enum dtype dt, int64_t first,
                         int64_t n)
 {
-    if (dt == DTYPE_F32)
-        across(panel, step, src, DTYPE_F32, first, n, TILE_COLS);
-    else
-        across(panel, step, src, DTYPE_BF16, first, n, TILE_COLS);
+    across_any(panel, step, src, dt, first, n, TILE_COLS);
 }

@@ -13,7 +13,8 @@
 /* About the size of a block of C and the depth of a piece; each dimension is cut into the number of
  * equal parts that comes nearest, none larger than 1.5 times this. */
 enum { BLOCK_M = 1024, BLOCK_N = 1024, BLOCK_K = 256 };
-enum { MAX_M = BLOCK_M * 3 / 2, MAX_N = BLOCK_N * 3 / 2 + TILE_COLS, MAX_K = BLOCK_K * 3 / 2 };
+enum { MAX_M = BLOCK_M * 3 / 2 + TILE_ROWS, MAX_N = BLOCK_N * 3 / 2 + TILE_COLS };
+enum { MAX_K = BLOCK_K * 3 / 2 };
 enum { STRIP_TILES = 96 / TILE_ROWS }; /* of A in cache, the same way */
 enum { MAX_STRIP = STRIP_TILES * 3 / 2 + 1 };
 enum { LEAST_M = 96, LEAST_N = 128 }; /* blocks are not cut smaller than this */
