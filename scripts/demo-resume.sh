@@ -49,8 +49,8 @@ paste -d ' ' "$again/curve-whole" "$again/curve-resumed" | awk -v stopped="$stop
             line = ""
             for (x = 0; x <= 60; x++)
                 line = line (x == a && x == b ? "*" : x == a ? "|" : x == b ? "o" : " ")
-            printf "%5d  %.5f  %.5f %s%s\n", step[i], whole[i], parts[i], line,
-                (i > stopped && !told++) ? "  <- gone on with other ranks" : ""
+            mark = i > stopped && !marked++ ? "  <- resumed on other ranks" : ""
+            printf "%5d  %.5f  %.5f %s%s\n", step[i], whole[i], parts[i], line, mark
         }
         printf "\nlargest difference of %d steps: %.2g\n", NR, most
     }'

@@ -12,7 +12,7 @@ tools/lint || fail 'the tree is not clean'
 
 # A copy to plant violations in; one file of it at a time.
 copy=$tmp/copy
-mkdir -p "$copy"
+mkdir -p "$copy/docs"
 tar cf - Makefile .clang-format src kernels tools tests/run tests/test.h scripts |
     tar xf - -C "$copy"
 cd "$copy"
@@ -63,6 +63,24 @@ long() { printf '/* planted */\n\n%sint f(void)\n{\n' "$1" && repeat 58 '' && ec
 long '' | plant src/model/z.c '3: function of 61 lines' --fast
 printf '#!/bin/sh\nif\n' | plant scripts/z.sh 'sh -n' --fast
 printf '#!/usr/bin/perl\nif\n' | plant tools/z 'perl -c' --fast
+awk_prints() { # EXPECTED_TO_PASS ARGUMENTS: a shell script whose awk prints them
+    printf "awk 'BEGIN {\n    printf %s }'\n" "$2" >scripts/z.sh
+    said=$(tools/lint --fast scripts/z.sh) && ok=yes || ok=no
+    [ $ok = "$1" ] || fail "print $2: expected passing: $1, but lint said: $said"
+    [ $ok = yes ] || echo "$said" | grep -q 'z.sh:2: .*writes a file' || fail "lint said: $said"
+    rm -f scripts/z.sh
+}
+awk_prints no '"%s\n", a, i > last ? "  <- here" : ""'
+awk_prints no '"%s\n", f(a),
+        i > $2'
+awk_prints yes '"%d > %d\n", a, (i > f(last)) ? 1 : 2'
+awk_prints yes '"a"; if (a > b) exit'
+for name in '  <- here' 'a b' '-n' 'a*' "a'b"; do
+    echo text >"docs/$name"
+    said=$(tools/lint --fast) && fail "the name '$name' was not found"
+    echo "$said" | grep -qF "docs/$name: a name has only" || fail "the name '$name': $said"
+    rm -f "docs/$name"
+done
 printf '/* planted */\n#pragma once\nint64_t f(void);\n' |
     plant src/model/z.h 'does not compile alone' ''
 if clang-format --version 2>/dev/null | grep -q 'version 14'; then
