@@ -51,6 +51,8 @@ for pair in '"params_total": 671026404352' '"params_active": 37552282624' \
     grep -q "$pair" "$tmp/out" || fail "not in the JSON object: $pair"
 done
 
+expect 0 'warning optimizer.warmup_steps: 20, but train.steps is 5' configs/runs/demo.yaml \
+    train.steps=5
 expect 78 'optimizer.lr: found fast' configs/runs/demo.yaml optimizer.lr=fast
 expect 78 'expected a divisor of the number of ranks, 3' configs/runs/demo.yaml --ranks 3 \
     topology.tp=2

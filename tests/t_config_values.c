@@ -30,7 +30,7 @@ static void check_small(void)
 
 static void check_spellings(void)
 {
-    char *const overrides[] = {"train.steps=1e6",
+    char *const overrides[] = {"train.steps=1_000_000.",
                                "optimizer.warmup_steps=10_000",
                                "run.seed=9007199254740992",
                                "model.q_lora_rank=null",
@@ -40,11 +40,18 @@ static void check_spellings(void)
                                "data.heldout=only one",
                                "train.compute_dtype=bf16",
                                "optimizer.weight_decay=0.0",
+                               "optimizer.lr=.0001",
+                               "optimizer.clip=+1.",
+                               "optimizer.eps=.5e-7",
+                               "train.log_every=2.e1",
                                NULL};
     struct config c;
     config_must_load_text(&c, config_small_text, overrides);
     EXPECT(c.train.steps == 1000000, "steps %lld", (long long)c.train.steps);
     EXPECT(c.optimizer.warmup_steps == 10000, "warmup %lld", (long long)c.optimizer.warmup_steps);
+    EXPECT(c.optimizer.lr == 1e-4 && c.optimizer.clip == 1 && c.optimizer.eps == 5e-8 &&
+               c.train.log_every == 20,
+           "%g %g %g %d", c.optimizer.lr, c.optimizer.clip, c.optimizer.eps, c.train.log_every);
     EXPECT(c.run.seed == (int64_t)1 << 53, "seed %lld", (long long)c.run.seed);
     EXPECT(c.model.q_lora_rank == 0, "null: %d", c.model.q_lora_rank);
     EXPECT(c.model.rope_theta == 50000, "theta %g", c.model.rope_theta);

@@ -182,3 +182,12 @@ void err_free(struct err_list *errs)
     free(errs->text);
     memset(errs, 0, sizeof *errs);
 }
+
+void warn_list(struct err_list *warnings)
+{
+    for (char *line = warnings->text, *end; line && *line; line = end + 1) {
+        end = strchr(line, '\n');
+        warn_line("%.*s", (int)(end - line), line);
+    }
+    err_free(warnings);
+}

@@ -83,3 +83,5 @@ struct err_list {
 };
 void err_add(struct err_list *errs, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void err_free(struct err_list *errs);
+/* Each message by warn_line; then the list is freed. */
+void warn_list(struct err_list *warnings);

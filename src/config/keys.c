@@ -187,7 +187,7 @@ const struct key config_keys[] = {
     INT("train.global_batch_multiple", train.global_batch_multiple, 0, 1 << 24, "0",
         "a batch between two stages is rounded down to such a multiple; 0: global_batch"),
     CHOICE("train.schedule_unit", train.schedule_unit, units, "tokens",
-           "what until counts in all stages"),
+           "unit of `until` in stage lists"),
     CHOICE("train.compute_dtype", train.compute_dtype, dtypes, "f32",
            "weights and activations in products; masters and gradients are f32"),
     INT("train.eval_every", train.eval_every, 0, INT_MAX, "0",

@@ -236,14 +236,6 @@ static void multiple_is_used(struct check *c)
                t->global_batch);
 }
 
-static void warmup_fits(struct check *c)
-{
-    const int64_t warmup = c->cfg->optimizer.warmup_steps, steps = c->cfg->train.steps;
-    if (warmup > steps)
-        broken(c, "found %lld, expected at most train.steps %lld", (long long)warmup,
-               (long long)steps);
-}
-
 static void lr_order(struct check *c)
 {
     const struct config_optimizer *o = &c->cfg->optimizer;
@@ -305,7 +297,6 @@ static const struct rule rules[] = {
     {{"train.eval_every", "data.heldout", "data.heldout_share"}, eval_has_data},
     {{"optimizer.min_lr", "optimizer.lr"}, lr_order},
     {{"optimizer.lr_stages", "optimizer.schedule"}, lr_stages_match},
-    {{"optimizer.warmup_steps", "train.steps"}, warmup_fits},
     {{"debug.dump_step", "train.steps"}, dump_in_run},
     {{"debug.bad_grad_step", "debug.bad_grad_param", "train.steps"}, bad_grad_pair},
 };

@@ -28,7 +28,8 @@ static const char *copy_digits(const char *s, char **out)
     }
 }
 
-/* [+-] digits [. digits] [e [+-] digits]; no leading zeros, which elsewhere mean octal. */
+/* As in YAML's core schema, [+-] (digits [. [digits]] | . digits) [e [+-] digits], but without
+ * leading zeros, which elsewhere mean octal. */
 static bool number_read(struct number *num, const char *s)
 {
     char text[MAX_NUMBER_TEXT + 1], *out = text;
@@ -36,11 +37,13 @@ static bool number_read(struct number *num, const char *s)
     if (strlen(s) > MAX_NUMBER_TEXT) return false;
     if (*s == '-' || *s == '+') *out++ = *s++;
     if (s[0] == '0' && (isdigit((unsigned char)s[1]) || s[1] == '_')) return false;
-    if (!(s = copy_digits(s, &out))) return false;
+    const bool leading_dot = *s == '.';
+    if (!leading_dot && !(s = copy_digits(s, &out))) return false;
     if (*s == '.') {
         plain_int = false;
         *out++ = *s++;
-        if (!(s = copy_digits(s, &out))) return false;
+        if (leading_dot || isdigit((unsigned char)*s)) s = copy_digits(s, &out);
+        if (!s) return false;
     }
     if (*s == 'e' || *s == 'E') {
         plain_int = false;

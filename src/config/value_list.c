@@ -55,7 +55,7 @@ static int read_source(const struct key *key, const struct node *map, struct poo
     else
         read_paths(key, seen[PATH], pool, source, errs);
     if (seen[WEIGHT] && !value_read_number(&weight, seen[WEIGHT], &source->weight))
-        value_fault(errs, seen[WEIGHT], key->name, "weight: a number above 0");
+        value_fault(errs, seen[WEIGHT], key->name, "weight: a finite number above 0");
     if (seen[FORMAT] && !value_read_choice(value_formats, seen[FORMAT], &format))
         value_fault(errs, seen[FORMAT], key->name,
                     "format: one of auto, native, megatron, llmc, datatrove, npy, u16, u32");
@@ -64,7 +64,8 @@ static int read_source(const struct key *key, const struct node *map, struct poo
         int *to = k == EOD_ID ? &source->eod_id : &source->bos_id;
         if (seen[k] && !value_read_int(&id, seen[k], &number))
             value_fault(errs, seen[k], key->name,
-                        k == EOD_ID ? "eod_id: a token id" : "bos_id: a token id");
+                        k == EOD_ID ? "eod_id: a token id from 0 to 2147483647"
+                                    : "bos_id: a token id from 0 to 2147483647");
         else if (seen[k])
             *to = (int)number;
     }
@@ -129,9 +130,10 @@ static void read_stage(const struct key *key, const struct node *map, int index,
     }
     if (!seen[0] || !seen[1]) fault_add(errs, map->at, "%s: until and value are required", name);
     if (seen[0] && !value_read_number(&until, seen[0], &stage->until)) {
-        value_fault(errs, seen[0], name, "until: a number above 0");
+        value_fault(errs, seen[0], name, "until: a finite number above 0");
     } else if (seen[0] && stage->until <= after) {
-        value_fault(errs, seen[0], name, "until: more than that of the stage before");
+        snprintf(expected, sizeof expected, "until: more than %.15g of the stage before", after);
+        value_fault(errs, seen[0], name, expected);
     }
     int64_t whole = 0;
     const bool good =

@@ -4,7 +4,6 @@
 #include "base/text.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -128,16 +127,14 @@ static void append(char buf[EXPECTED_BYTES], const char *fmt, ...)
 
 static void describe_int(const struct key *key, char buf[EXPECTED_BYTES])
 {
-    append(buf, "%s", key->flags & KEY_NULLABLE ? "null or an integer" : "an integer");
-    if (key->max >= INT_MAX)
-        append(buf, " of at least %.0f", key->min);
-    else
-        append(buf, " from %.0f to %.0f", key->min, key->max);
+    append(buf, "%s from %.0f to %.0f",
+           key->flags & KEY_NULLABLE ? "null or an integer" : "an integer", key->min, key->max);
 }
 
 static void describe_number(const struct key *key, char buf[EXPECTED_BYTES])
 {
-    append(buf, "a number %s %g", key->flags & KEY_ABOVE_MIN ? "above" : "of at least", key->min);
+    append(buf, "a %snumber %s %g", isfinite(key->max) ? "" : "finite ",
+           key->flags & KEY_ABOVE_MIN ? "above" : "of at least", key->min);
     if (isfinite(key->max))
         append(buf, " and %s %g", key->flags & KEY_BELOW_MAX ? "below" : "at most", key->max);
 }

@@ -30,5 +30,13 @@ int schedule_largest_batch(const struct config *cfg);
  * gradients it accumulates. */
 int schedule_micro_batches(const struct config *cfg, int batch, int dp);
 
+/* Where a run that is at `from` will be after train.steps; counts beyond 64 bits stay at the
+ * largest. Of `skipped` it knows nothing. */
+struct progress schedule_end(const struct config *cfg, const struct progress *from);
+
+/* What is accepted but can hardly be meant, with the numbers: a warm-up longer than the run, stages
+ * that end after it, stages in tokens whose numbers look like steps. A line each, "key: ...". */
+void schedule_warn(const struct config *cfg, struct err_list *warnings);
+
 double schedule_router_bias_speed(const struct config *cfg, const struct progress *at);
 double schedule_mtp_loss_weight(const struct config *cfg, const struct progress *at);

@@ -18,13 +18,15 @@ static char *read_config(int rank, int size, int argc, char **argv)
     char *text = NULL;
     if (rank == 0) {
         struct config cfg;
-        struct err_list errs = {0};
+        struct err_list errs = {0}, warnings = {0};
         config_try_load(&cfg, argv[0], argc - 1, argv + 1, &errs);
         config_try_check_ranks(&cfg, size, &errs);
         if (errs.n == 0)
             text = config_to_text(&cfg);
         else
             fputs(errs.text, stderr);
+        if (errs.n == 0) schedule_warn(&cfg, &warnings);
+        warn_list(&warnings);
         config_free(&cfg);
         err_free(&errs);
     }

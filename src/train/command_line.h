@@ -19,5 +19,6 @@ bool command_line_parse(struct command_line *cl, const char *command, const char
                         char **argv);
 
 /* The configuration, checked for the number of ranks if one is given. CODE_CONFIG after every fault
- * has been printed. Free cfg with config_free in any case. */
+ * has been printed; warnings (schedule_warn) change nothing. Free cfg with config_free in any case.
+ */
 enum exit_code command_line_load(const struct command_line *cl, struct config *cfg);

@@ -111,9 +111,6 @@ void run_request_step(struct run *run, const struct progress *at);
 /* End the job with data_fault of the lowest rank that has one. Collective over world. */
 void run_agree_data(const struct run *run);
 
-/* Samples that have been taken when all steps of the run are done, from here on. */
-int64_t run_samples_wanted(const struct config *cfg, const struct progress *from);
-
 /* Every rank's part of run->agreed, summed. Collective. */
 void run_agree(struct run *run);
 

@@ -121,25 +121,13 @@ struct memory run_memory(const struct run *run)
                            .activations = a};
 }
 
-int64_t run_samples_wanted(const struct config *cfg, const struct progress *from)
-{
-    struct progress at = *from;
-    while (at.step < cfg->train.steps) {
-        const int batch = schedule_global_batch(cfg, &at);
-        at.step++;
-        at.samples += batch;
-        at.tokens += (int64_t)batch * cfg->data.sequence_length;
-    }
-    return at.samples;
-}
-
 /* With data.max_epochs no source may be read more often. */
 static void check_epochs(const struct run *run)
 {
     const struct config *cfg = run->cfg;
     const struct dataset *ds = run->train_data;
     const int n = cfg->data.max_epochs > 0 ? dataset_sources(ds) : 0;
-    const int64_t all = run_samples_wanted(cfg, &run->progress);
+    const int64_t all = schedule_end(cfg, &run->progress).samples;
 
     for (int s = 0; s < n; s++) {
         const struct source_info source = dataset_source_info(ds, s);

@@ -74,7 +74,7 @@ static void print_memory(const struct run *run)
 static void print_sources(const struct run *run)
 {
     const struct dataset *ds = run->train_data;
-    const int64_t all = run_samples_wanted(run->cfg, &run->progress);
+    const int64_t all = schedule_end(run->cfg, &run->progress).samples;
 
     for (int s = 0; s < dataset_sources(ds) && dataset_sources(ds) > 1; s++) {
         const struct source_info source = dataset_source_info(ds, s);
