@@ -50,10 +50,10 @@ TESTS   += $(addprefix $(BUILD)/tests/,ckpt_digest h5_open) $(BUILD)/tests/fault
 BENCHES := $(patsubst kernels/bench/%.c,$(BUILD)/bench/%,$(wildcard kernels/bench/*.c))
 FUZZ   := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/*.c))
 FUZZED := $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,\
-          $(filter src/base/% src/topo/% src/config/% src/data/%,$(SRC)) \
+          $(filter-out src/base/version.c,\
+          $(filter src/base/% src/topo/% src/config/% src/data/%,$(SRC))) \
           src/ckpt/io.c src/ckpt/manifest.c $(addprefix tools/ckpt/,\
           decode.c foreign.c hf_config.c hf_config_write.c safetensors.c))
-VERSIONED := $(patsubst %.c,$(BUILD)/%.o,$(shell grep -ls DSV3_VERSION src/*.c tools/*/*.c $(SRC)))
 
 all: $(MAIN) $(TOOLS) ## dsv3 and its tools (the default)
 
@@ -122,9 +122,9 @@ $(BUILD)/fuzz/obj/%.o: %.c Makefile
 $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/tests/fuzz/%.o $(FUZZED)
 	$(Q)OMPI_CC=clang $(CC) $(FUZZFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
-# Objects know the flags they were built with, and those that print it the version.
-$(VERSIONED): FLAGS += -DDSV3_VERSION='"$(VERSION)"'
-$(VERSIONED): $(BUILD)/version
+# Objects know the flags they were built with, and one the version.
+$(BUILD)/src/base/version.o: FLAGS += -DDSV3_VERSION='"$(VERSION)"'
+$(BUILD)/src/base/version.o: $(BUILD)/version
 $(BUILD)/flags: NOTE := $(CC) $(FLAGS) $(LIBS)
 $(BUILD)/version: NOTE := $(VERSION)
 $(BUILD)/flags $(BUILD)/version: FORCE

@@ -61,7 +61,7 @@ expect 78 'No such file' "$tmp/none.yaml"
 expect 64 usage
 expect 64 'unknown option --what' configs/runs/demo.yaml --what
 expect 64 'expected a number of ranks' configs/runs/demo.yaml --ranks many
-expect 64 usage configs/runs/demo.yaml --reference
+expect 64 'unknown option --reference' configs/runs/demo.yaml --reference
 
 "$dsv3" check --reference | diff - configs/README.md ||
     fail 'configs/README.md is not what dsv3 check --reference prints'

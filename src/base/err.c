@@ -129,6 +129,13 @@ void warn_line(const char *fmt, ...)
     va_end(args);
 }
 
+enum exit_code output_end(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout)) return CODE_DONE;
+    err_say("fatal", "writing to standard output: %s", strerror(errno));
+    return CODE_IO;
+}
+
 _Noreturn void die_mpi_at(const char *file, int line, const char *call, int mpi_error)
 {
     char why[MPI_MAX_ERROR_STRING] = "";

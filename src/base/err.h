@@ -58,6 +58,10 @@ void warn_line(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
  * nor reach the terminal. Every message passes through it. */
 void err_printable(char *text);
 
+/* All that was printed to standard output is out: CODE_DONE, or CODE_IO after a line that says why
+ * it is not. For the end of commands that print. */
+enum exit_code output_end(void);
+
 /* Every MPI call is wrapped in this. Include <mpi.h> where it is used. */
 #define MPI_CHECK(call)                                                                            \
     do {                                                                                           \

@@ -19,6 +19,11 @@ const char *text_grouped(char text[TEXT_NUMBER], int64_t n)
     return text;
 }
 
+const char *text_s(int64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 const char *text_shortest(char text[TEXT_NUMBER], double x)
 {
     for (int digits = 1; digits <= 17; digits++) {

@@ -38,15 +38,6 @@ static void h5_check(int64_t result, const char *what, int line)
 }
 #define H5_CHECK(call) h5_check((call), "HDF5", __LINE__)
 
-const char *layout_hdf5_version(void)
-{
-    static char text[32];
-    unsigned major, minor, release;
-    H5_CHECK(H5get_libversion(&major, &minor, &release));
-    snprintf(text, sizeof text, "%u.%u.%u", major, minor, release);
-    return text;
-}
-
 static hid_t h5_open(hid_t id)
 {
     H5_CHECK(id);

@@ -8,8 +8,6 @@
 
 #include "ckpt/manifest.h"
 
-const char *layout_hdf5_version(void); /* "1.10.8" */
-
 enum { CKPT_ALIGN = 4096 }; /* a tensor of as many bytes starts on such a boundary */
 
 struct layout_part {

@@ -8,8 +8,24 @@
 #include <inttypes.h>
 #include <string.h>
 
-static const char usage[] = "dsv3 check FILE [section.key=value ...] [--json] [--ranks N], or "
-                            "dsv3 check --reference";
+static const char help[] =
+    "usage: dsv3 check FILE [section.key=value ...] [--json] [--ranks N] | --reference\n"
+    "\n"
+    "Validates a run file or a model file and prints every resolved value with where it came "
+    "from,\n"
+    "and the parameters and FLOP of the model. All errors are listed, each with file, line and\n"
+    "column, and the exit code is then 78. Starts nothing, needs no MPI.\n"
+    "\n"
+    "Options:\n"
+    "  section.key=value    set a key, as dsv3 train does\n"
+    "  --ranks N            also check what depends on the number of ranks; print the layout\n"
+    "  --json               print the counts of the model as a JSON object, nothing else\n"
+    "  --reference          print the page of all keys, configs/README.md; takes no FILE\n"
+    "  -h, --help           this page\n"
+    "\n"
+    "Examples:\n"
+    "  dsv3 check configs/runs/moonlight-16b-8gpu.yaml --ranks 8\n"
+    "  dsv3 check configs/models/deepseek-v3-671b.yaml --json\n";
 
 /* How the ranks share the work, with the batch equation written out. */
 static void print_layout(const struct config *cfg, int n_ranks)
@@ -42,20 +58,23 @@ static void print_report(const struct config *cfg, const struct command_line *cl
 static int cmd_reference(void)
 {
     config_print_reference(stdout);
-    return fflush(stdout) ? CODE_IO : CODE_DONE;
+    return output_end();
 }
 
-int cmd_check(int argc, char **argv)
+static int run_check(int argc, char **argv)
 {
     struct command_line cl;
     if (argc == 1 && !strcmp(argv[0], "--reference")) return cmd_reference();
-    if (!command_line_parse(&cl, "check", usage, argc, argv)) return CODE_USAGE;
+    if (!command_line_parse(&cl, &cmd_check, argc, argv)) return CODE_USAGE;
     struct config cfg;
     int code = command_line_load(&cl, &cfg);
     if (code == CODE_DONE) {
         print_report(&cfg, &cl);
-        code = fflush(stdout) ? CODE_IO : CODE_DONE;
+        code = output_end();
     }
     config_free(&cfg);
     return code;
 }
+
+const struct command cmd_check = {
+    .name = "check", .help = help, .options = OPTION_JSON | OPTION_RANKS, .run = run_check};

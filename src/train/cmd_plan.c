@@ -11,6 +11,24 @@
 #include <jansson.h>
 #include <stdlib.h>
 
+static const char help[] =
+    "usage: dsv3 plan FILE --ranks N [section.key=value ...] [--json]\n"
+    "\n"
+    "Prints what a run on N ranks takes: bytes of memory of a rank by role, and bytes it sends in "
+    "a\n"
+    "step. Runs the start-up and one step without allocating or sending, in a moment on any "
+    "machine.\n"
+    "Starts nothing, needs no MPI.\n"
+    "\n"
+    "Options:\n"
+    "  --ranks N            the number of ranks\n"
+    "  section.key=value    set a key, as dsv3 train does\n"
+    "  --json               print a JSON object; docs/parallelism.md lists its keys\n"
+    "  -h, --help           this page\n"
+    "\n"
+    "Example:\n"
+    "  dsv3 plan configs/runs/moonlight-16b-8gpu.yaml --ranks 8 topology.ep=8\n";
+
 /* When the configuration leaves to MPI what a node is: eight GPUs in a machine are common. */
 enum { RANKS_PER_NODE = 8 };
 
@@ -236,21 +254,23 @@ static void print_plan(const struct config *cfg, const struct command_line *cl)
     job_free(&job);
 }
 
-int cmd_plan(int argc, char **argv)
+static int run_plan(int argc, char **argv)
 {
-    static const char usage[] = "dsv3 plan FILE --ranks N [section.key=value ...] [--json]";
     struct command_line cl;
-    if (!command_line_parse(&cl, "plan", usage, argc, argv)) return CODE_USAGE;
+    if (!command_line_parse(&cl, &cmd_plan, argc, argv)) return CODE_USAGE;
     if (!cl.n_ranks) {
-        fprintf(stderr, "dsv3 plan: --ranks is missing; usage: %s\n", usage);
+        fprintf(stderr, "dsv3 plan: --ranks is missing; see dsv3 plan --help\n");
         return CODE_USAGE;
     }
     struct config cfg;
     int code = command_line_load(&cl, &cfg);
     if (code == CODE_DONE) {
         print_plan(&cfg, &cl);
-        code = fflush(stdout) ? CODE_IO : CODE_DONE;
+        code = output_end();
     }
     config_free(&cfg);
     return code;
 }
+
+const struct command cmd_plan = {
+    .name = "plan", .help = help, .options = OPTION_JSON | OPTION_RANKS, .run = run_plan};

@@ -1,13 +1,29 @@
 /* command_line.c - see command_line.h. */
 #include "train/command_line.h"
 
+#include "base/text.h"
 #include "optim/schedule.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MAX_RANKS = 1 << 24 };
+/* Returns false. The ranks of a machine have the same command line: one of them speaks. */
+__attribute__((format(printf, 2, 3))) static bool wrong(const struct command *command,
+                                                        const char *fmt, ...)
+{
+    char why[512];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(why, sizeof why, fmt, args);
+    va_end(args);
+    err_printable(why);
+    if (err_speak_first())
+        fprintf(stderr, "dsv3 %s: %s; see dsv3 %s --help\n", command->name, why, command->name);
+    return false;
+}
 
 static bool parse_ranks(struct command_line *cl, const char *text)
 {
@@ -18,29 +34,43 @@ static bool parse_ranks(struct command_line *cl, const char *text)
     return true;
 }
 
-bool command_line_parse(struct command_line *cl, const char *command, const char *usage, int argc,
+/* The option at argv[0]; returns how many arguments it is, or 0 after a line. */
+static int parse_option(struct command_line *cl, const struct command *command, char **argv)
+{
+    const char *name = argv[0], *value = argv[1];
+    if ((command->options & OPTION_JSON) && !strcmp(name, "--json")) {
+        cl->json = true;
+        return 1;
+    }
+    if ((command->options & OPTION_RANKS) && !strcmp(name, "--ranks")) {
+        if (parse_ranks(cl, value)) return 2;
+        return wrong(command, "--ranks: found %s, expected a number of ranks from 1 to %d",
+                     value ? value : "nothing", MAX_RANKS);
+    }
+    if (strchr(name, '.'))
+        return wrong(command, "unknown option %s; a key is set without dashes: section.key=value",
+                     name);
+    return wrong(command, "unknown option %s", name);
+}
+
+/* argv ends with NULL, as that of main does. */
+bool command_line_parse(struct command_line *cl, const struct command *command, int argc,
                         char **argv)
 {
     *cl = (struct command_line){.overrides = argv};
-    for (int i = 0; i < argc; i++) {
-        if (!strcmp(argv[i], "--json")) {
-            cl->json = true;
-        } else if (!strcmp(argv[i], "--ranks")) {
-            const char *text = i + 1 < argc ? argv[++i] : NULL;
-            if (parse_ranks(cl, text)) continue;
-            fprintf(stderr, "dsv3 %s: --ranks: found %s, expected a number of ranks from 1 to %d\n",
-                    command, text ? text : "nothing", MAX_RANKS);
-            return false;
-        } else if (*argv[i] == '-') {
-            fprintf(stderr, "dsv3 %s: unknown option %s; usage: %s\n", command, argv[i], usage);
-            return false;
+    for (int i = 0; i < argc;) {
+        if (argv[i][0] == '-' && argv[i][1] != '\0') {
+            const int n = parse_option(cl, command, argv + i);
+            if (n == 0) return false;
+            i += n;
         } else if (!cl->file) {
-            cl->file = argv[i];
+            cl->file = argv[i++];
         } else {
-            cl->overrides[cl->n_overrides++] = argv[i];
+            cl->overrides[cl->n_overrides++] = argv[i++];
         }
     }
-    if (!cl->file) fprintf(stderr, "usage: %s\n", usage);
+    if (!cl->file && err_speak_first())
+        fprintf(stderr, "%.*s\n", (int)strcspn(command->help, "\n"), command->help);
     return cl->file;
 }
 
@@ -51,7 +81,7 @@ enum exit_code command_line_load(const struct command_line *cl, struct config *c
     if (cl->n_ranks) config_try_check_ranks(cfg, cl->n_ranks, &errs);
     if (errs.n > 0) {
         fputs(errs.text, stderr);
-        fprintf(stderr, "%d fault%s in the configuration\n", errs.n, errs.n == 1 ? "" : "s");
+        fprintf(stderr, "%d error%s in the configuration\n", errs.n, text_s(errs.n));
     }
     if (errs.n == 0) schedule_warn(cfg, &warnings);
     warn_list(&warnings);

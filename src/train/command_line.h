@@ -1,10 +1,10 @@
 /*
- * command_line.h - the arguments of the commands that look at a configuration without MPI:
- *     FILE [section.key=value ...] [--json] [--ranks N]
+ * command_line.h - the arguments of the commands: FILE [section.key=value ...] and options.
  */
 #pragma once
 
 #include "config/config.h"
+#include "train/commands.h"
 
 struct command_line {
     const char *file;
@@ -14,11 +14,12 @@ struct command_line {
     int n_ranks; /* 0: not given */
 };
 
-/* argv begins after the command's name. False after one line that says what is wrong, and usage. */
-bool command_line_parse(struct command_line *cl, const char *command, const char *usage, int argc,
+/* argv begins after the command's name. False after one line that says what is wrong, or the usage.
+ */
+bool command_line_parse(struct command_line *cl, const struct command *command, int argc,
                         char **argv);
 
-/* The configuration, checked for the number of ranks if one is given. CODE_CONFIG after every fault
+/* The configuration, checked for the number of ranks if one is given. CODE_CONFIG after every error
  * has been printed; warnings (schedule_warn) change nothing. Free cfg with config_free in any case.
  */
 enum exit_code command_line_load(const struct command_line *cl, struct config *cfg);

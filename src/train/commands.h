@@ -1,21 +1,18 @@
 /*
- * commands.h - what `dsv3` can be asked for, a function a command. argv begins after the command's
- * name. Faults go to stderr. Returns the exit code of the program.
+ * commands.h - what `dsv3` can be asked for: a row a command. Errors go to standard error.
  */
 #pragma once
 
-/* dsv3 train FILE [section.key=value ...]: a training run, on the ranks of MPI_COMM_WORLD. */
-int cmd_train(int argc, char **argv);
+/* What a command takes beside FILE and overrides. */
+enum command_option { OPTION_JSON = 1, OPTION_RANKS = 2 };
 
-/*
- * dsv3 plan FILE --ranks N [section.key=value ...] [--json]: what a run takes: bytes of memory of a
- * rank by role, and bytes it sends in a step. Starts nothing, needs no MPI.
- */
-int cmd_plan(int argc, char **argv);
+struct command {
+    const char *name;
+    const char *help;                  /* all of `dsv3 NAME --help`; its first line is the usage */
+    int options;                       /* of enum command_option */
+    int (*run)(int argc, char **argv); /* argv begins after the name; returns the exit code */
+};
 
-/*
- * dsv3 check FILE [section.key=value ...] [--json] [--ranks N]: what a configuration resolves to
- * and how large its model is. --ranks also checks what depends on the number of ranks.
- * dsv3 check --reference: the page configs/README.md. Starts nothing, needs no MPI.
- */
-int cmd_check(int argc, char **argv);
+extern const struct command cmd_train; /* a training run, on the ranks of MPI_COMM_WORLD */
+extern const struct command cmd_plan;  /* what a run takes; starts nothing, needs no MPI */
+extern const struct command cmd_check; /* what a configuration resolves to; likewise */

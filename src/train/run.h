@@ -29,7 +29,6 @@ struct saver;
 
 struct run {
     const struct config *cfg;
-    const char *version; /* of the program */
     struct mesh mesh;
     const struct backend *be; /* NULL: a plan pass */
     struct stream *stream;

@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/place.h"
+#include "base/version.h"
 #include "ckpt/layout.h"
 #include "ckpt/store.h"
 #include "train/pieces.h"
@@ -167,7 +168,7 @@ void save_init(struct run *run)
                                     .config = s->config};
     s->manifest.box =
         mem_alloc(sizeof(struct ckpt_box) * (size_t)(s->n_all + 1), "boxes of a checkpoint");
-    snprintf(s->manifest.version, sizeof s->manifest.version, "%s", run->version);
+    snprintf(s->manifest.version, sizeof s->manifest.version, "%s", version_commit());
 }
 
 void save_free(struct run *run)

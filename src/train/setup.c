@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/place.h"
+#include "base/version.h"
 #include "topo/device.h"
 #include "topo/wait.h"
 #include "train/restore.h"
@@ -15,10 +16,6 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
-
-#ifndef DSV3_VERSION
-#define DSV3_VERSION "unknown"
-#endif
 
 /* Most faults are seen by all ranks: one of them says so. Collective. */
 __attribute__((format(printf, 3, 4))) static void agree(bool ok, enum exit_code code,
@@ -195,7 +192,7 @@ static void measure_machine(struct run *run)
 static void open_metrics(struct run *run)
 {
     const struct run_identity id = {
-        .version = run->version,
+        .version = version_commit(),
         .config_hash = config_hash(run->cfg),
         .train_fingerprint = dataset_fingerprint(run->train_data),
         .heldout_fingerprint = run->heldout_data ? dataset_fingerprint(run->heldout_data) : 0,
@@ -235,7 +232,6 @@ void run_init(struct run *run, const struct config *cfg)
 {
     memset(run, 0, sizeof *run);
     run->cfg = cfg;
-    run->version = DSV3_VERSION;
     run->last_loss = NAN;
     place_at("mesh");
     mesh_init(&run->mesh, cfg);

@@ -3,7 +3,7 @@
  * mesh, memory, data, steps, decay), after them the memory it has taken beside the plan.
  */
 #include "base/mem.h"
-#include "ckpt/layout.h"
+#include "base/version.h"
 #include "train/run.h"
 
 #include <stdio.h>
@@ -23,15 +23,6 @@ static void print_model(const struct run *run)
            (long long)run->counts.params_active, c->num_hidden_layers, c->first_k_dense_replace,
            c->hidden_size, c->n_routed_experts, c->num_experts_per_tok, c->n_shared_experts,
            c->num_nextn_predict_layers);
-}
-
-/* "Open MPI v4.1.4": what stands before the first comma. */
-static void print_libraries(void)
-{
-    char text[MPI_MAX_LIBRARY_VERSION_STRING];
-    int n;
-    MPI_CHECK(MPI_Get_library_version(text, &n));
-    printf("with    %.*s, HDF5 %s\n", (int)strcspn(text, ",\n"), text, layout_hdf5_version());
 }
 
 static void print_mesh(const struct run *run)
@@ -145,7 +136,7 @@ void run_print_summary(const struct run *run)
 {
     if (run->mesh.rank != 0) return;
     print_model(run);
-    print_libraries();
+    printf("with    %s\n", version_libraries());
     print_mesh(run);
     print_memory(run);
     print_data(run);

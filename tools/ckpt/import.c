@@ -8,6 +8,7 @@
 #include "foreign.h"
 
 #include "base/text.h"
+#include "base/version.h"
 #include "ckpt/io.h"
 #include "ckpt/layout.h"
 
@@ -277,7 +278,7 @@ static int try_write_yaml(const struct import *im, const char *root, struct faul
 static int write_checkpoint(struct import *im, const char *root, float *buffer, struct fault *fault)
 {
     struct writing w = {.im = im, .fd = -1, .buffer = buffer};
-    snprintf(w.m.version, sizeof w.m.version, "%s, imported", DSV3_VERSION);
+    snprintf(w.m.version, sizeof w.m.version, "%s, imported", version_commit());
     w.m.state = (struct ckpt_state){.loss = NAN, .ranks = 1, .dp = 1, .tp = 1, .ep = 1};
     w.m.config = hf_config_yaml(&im->cfg);
     const int bad = try_write(&w, root, fault) || try_write_yaml(im, root, fault);
