@@ -40,7 +40,7 @@ number() { sed -n "s/.*\"$1\": *\([-0-9.e+]*\).*/\1/p" "$2"; }
 train() {
     name=$1
     shift
-    $MPIRUN -np 1 "$BUILD/dsv3" train "configs/models/$model.yaml" run.dir="$dir/$name" \
+    mpirun -np 1 "$BUILD/dsv3" train "configs/models/$model.yaml" run.dir="$dir/$name" \
         data.train=$text optimizer.lr=1e-4 optimizer.warmup_steps=1 "$@" \
         </dev/null >"$dir/out" 2>&1 || { cat "$dir/out"; exit 1; }
 }

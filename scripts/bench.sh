@@ -55,7 +55,7 @@ set_shape() {
 train() {
     m=$1 n=$2 np=$3
     shift 3
-    $MPIRUN -np "$np" "$BUILD/dsv3" train "configs/models/$m.yaml" run.dir="$dir/$m" \
+    mpirun -np "$np" "$BUILD/dsv3" train "configs/models/$m.yaml" run.dir="$dir/$m" \
         run.overwrite=true run.resume=none $unsaved data.train=$text \
         data.sequence_length=$T train.global_batch=$B \
         train.steps=$((n + 1)) train.mtp_loss_weight=0 train.balance_loss_alpha=0 \

@@ -34,8 +34,8 @@ train() {
     np=$1 dir=$2
     shift 2
     set -- $config train.micro_batch=$((batch / np)) train.global_batch=$batch "$@" run.dir="$dir"
-    echo "$MPIRUN -np $np $BUILD/dsv3 train $*"
-    $then $MPIRUN -np "$np" "$BUILD/dsv3" train "$@"
+    echo "mpirun --bind-to none -np $np $BUILD/dsv3 train $*"
+    $then mpirun --bind-to none -np "$np" "$BUILD/dsv3" train "$@"
 }
 then=
 

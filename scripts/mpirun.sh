@@ -50,13 +50,16 @@ fi
 [ -n "$threads" ] || threads=$((cores / here))
 
 # With fewer cores than ranks, binding would only keep the system from sharing them fairly.
-bind="--oversubscribe --bind-to none"
-[ "$threads" -lt 1 ] || bind="--map-by slot:PE=$threads --bind-to core"
+bind=
+if [ "$threads" -ge 1 ]; then
+    bind="--map-by slot:PE=$threads --bind-to core"
+    unset OMPI_MCA_rmaps_base_oversubscribe PRTE_MCA_rmaps_default_mapping_policy
+fi
 
 # In a process group of its own, or Ctrl-C would reach mpirun as well.
 # shellcheck disable=SC2086
 perl -e 'setpgrp; exec @ARGV or die "$ARGV[0]: $!\n"' \
-    mpirun --quiet $bind ${ranks:+-np "$ranks"} ${hostfile:+--hostfile "$hostfile"} \
+    mpirun $bind ${ranks:+-np "$ranks"} ${hostfile:+--hostfile "$hostfile"} \
     ${MPIRUN_OPTIONS:-} "$BUILD/dsv3" train "$@" </dev/null &
 mpirun=$!
 asked=

@@ -5,13 +5,17 @@
 #include <hdf5.h>
 #include <stdio.h>
 
-static herr_t visit(hid_t id, const char *name, const H5O_info_t *info, void *n)
+static herr_t visit(hid_t id, const char *name, const H5L_info_t *link, void *n)
 {
-    if (info->type != H5O_TYPE_DATASET) return 0;
-    const hid_t set = H5Dopen2(id, name, H5P_DEFAULT), space = set < 0 ? -1 : H5Dget_space(set);
-    if (space < 0) return -1;
-    ++*(int *)n;
-    return H5Sclose(space) < 0 || H5Dclose(set) < 0 ? -1 : 0;
+    (void)link;
+    const hid_t object = H5Oopen(id, name, H5P_DEFAULT);
+    if (object < 0) return -1;
+    if (H5Iget_type(object) == H5I_DATASET) {
+        const hid_t space = H5Dget_space(object);
+        if (space < 0 || H5Sclose(space) < 0) return -1;
+        ++*(int *)n;
+    }
+    return H5Oclose(object);
 }
 
 int main(int argc, char **argv)
@@ -19,7 +23,7 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         int n = 0;
         const hid_t file = H5Fopen(argv[i], H5F_ACC_RDONLY, H5P_DEFAULT);
-        if (file < 0 || H5Ovisit1(file, H5_INDEX_NAME, H5_ITER_NATIVE, visit, &n) < 0) return 1;
+        if (file < 0 || H5Lvisit(file, H5_INDEX_NAME, H5_ITER_NATIVE, visit, &n) < 0) return 1;
         printf("%s: %d datasets, %d objects left open\n", argv[i], n,
                (int)H5Fget_obj_count(file, H5F_OBJ_ALL) - 1);
         if (H5Fclose(file) < 0) return 1;

@@ -21,9 +21,7 @@ static inline struct job job_run(const char *program, int n, const char *mode)
     struct job job = {.code = -1};
     char command[2048];
     const double start = clock_s();
-    snprintf(command, sizeof command,
-             "mpirun --quiet --oversubscribe --bind-to none -np %d %s %s </dev/null 2>&1", n,
-             program, mode);
+    snprintf(command, sizeof command, "mpirun -np %d %s %s </dev/null 2>&1", n, program, mode);
     FILE *pipe = popen(command, "r");
     if (!pipe) return job;
     job.said[fread(job.said, 1, sizeof job.said - 1, pipe)] = '\0';

@@ -10,7 +10,7 @@ begin() {
     np=$2
     shift 3
     # In a pipeline sh would make it ignore SIGINT.
-    perl -e '$SIG{INT} = "DEFAULT"; exec @ARGV' mpirun --quiet --oversubscribe --bind-to none \
+    perl -e '$SIG{INT} = "DEFAULT"; exec @ARGV' mpirun \
         -np "$np" "$dsv3" train "$tmp/run.yaml" run.dir="$tmp/$name" "$@" debug.fault=stop \
         debug.fault_rank="$rank" debug.fault_at="$place" </dev/null >"$tmp/$name.out" 2>&1 &
     mpirun=$!

@@ -36,7 +36,7 @@ train() {
     shift 2
     code=0
     timeout $((120 * ${DSV3_TIMEOUT_SCALE:-1})) \
-        mpirun --quiet --oversubscribe --bind-to none -np "$np" "$dsv3" train "$tmp/run.yaml" \
+        mpirun -np "$np" "$dsv3" train "$tmp/run.yaml" \
         "run.dir=$tmp/$name" "$@" \
         </dev/null >"$tmp/$name.out" 2>"$tmp/$name.err" || code=$?
     cat "$tmp/$name.err" >>"$tmp/$name.out"

@@ -72,11 +72,10 @@ static void train(const char *path, int tp, const char *overrides, int code, cha
 {
     char command[2048], line[2048];
 
-    snprintf(
-        command, sizeof command,
-        "timeout 60 mpirun --quiet --oversubscribe --bind-to none -np 2 $DSV3_BUILD/dsv3 train "
-        "tests/tiny.yaml run.dir=%s/run data.train=%s topology.tp=%d %s </dev/null 2>&1",
-        test_tmpdir(), path, tp, overrides);
+    snprintf(command, sizeof command,
+             "timeout 60 mpirun -np 2 $DSV3_BUILD/dsv3 train "
+             "tests/tiny.yaml run.dir=%s/run data.train=%s topology.tp=%d %s </dev/null 2>&1",
+             test_tmpdir(), path, tp, overrides);
     FILE *out = popen(command, "r");
     EXPECT(out, "cannot start mpirun");
     *said = '\0';

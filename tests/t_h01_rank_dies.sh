@@ -33,7 +33,7 @@ finish
 # On its way a rank finds what no other sees: tests/t_d11_ranks_differ.c. Killed before MPI is
 # there: the other process is the one of rank 0.
 code=0
-timeout 60 mpirun --quiet --oversubscribe --bind-to none -np 1 "$dsv3" train "$tmp/run.yaml" \
+timeout 60 mpirun -np 1 "$dsv3" train "$tmp/run.yaml" \
     run.dir="$tmp/init" : -np 1 sh -c 'sleep 1; kill -KILL $$' </dev/null >"$tmp/init.out" 2>&1 ||
     code=$?
 [ $code = 137 ] || fail "killed before MPI_Init: exit code $code: $(cat "$tmp/init.out")"

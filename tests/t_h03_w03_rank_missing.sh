@@ -30,7 +30,7 @@ finish
 export DSV3_DEADLINE_S=$deadline
 train="$dsv3 train $tmp/run.yaml run.dir=$tmp/init"
 code=0
-timeout 60 mpirun --quiet --oversubscribe --bind-to none -np 1 $train : -np 1 \
+timeout 60 mpirun -np 1 $train : -np 1 \
     sh -c 'kill -STOP $$; exec "$@"' stopped $train </dev/null >"$tmp/init.out" 2>&1 || code=$?
 [ $code = 70 ] || fail "MPI_Init: exit code $code: $(cat "$tmp/init.out")"
 grep -q "^fatal MPI_Init has not ended after $deadline s, stopped: rank 1" "$tmp/init.out" ||

@@ -17,7 +17,7 @@ SH
 chmod +x "$tmp/agent"
 set -- train.steps=2 topology.ep=4
 code=0
-mpirun --quiet --oversubscribe --bind-to none --mca plm_rsh_agent "$tmp/agent" \
+mpirun --mca plm_rsh_agent "$tmp/agent" \
     --mca oob_tcp_if_include lo --mca btl_tcp_if_include lo --host 127.0.0.2:2,127.0.0.3:2 -np 4 \
     "$dsv3" train "$tmp/run.yaml" run.dir="$tmp/two" "$@" </dev/null >"$tmp/two.out" 2>&1 || code=$?
 [ $code = 0 ] || fail "two nodes: exit code $code: $(cat "$tmp/two.out")"

@@ -21,7 +21,7 @@ cpu_s() {
         die "exit status $?\n" if $?;
         my (undef, undef, $user, $system) = times;
         print $user + $system' "$(taskset -pc $$ | sed 's/.*: //')" "$tmp/$1.out" \
-        mpirun --quiet --oversubscribe --bind-to none -np "$2" "$dsv3" train "$tmp/run.yaml" \
+        mpirun -np "$2" "$dsv3" train "$tmp/run.yaml" \
         run.dir="$tmp/$1" train.steps=20 data.heldout=[] "run.threads=$3"
 }
 one=$(cpu_s one 1 1) || fail "one rank: $(cat "$tmp/one.out")"

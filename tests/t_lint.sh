@@ -62,6 +62,7 @@ printf '/* planted */' | plant src/model/z.c 'no newline at the end' --fast
 long() { printf '/* planted */\n\n%sint f(void)\n{\n' "$1" && repeat 58 '' && echo '}'; }
 long '' | plant src/model/z.c '3: function of 61 lines' --fast
 printf '#!/bin/sh\nif\n' | plant scripts/z.sh 'sh -n' --fast
+printf '#!/bin/sh\nmpirun --quiet true\n' | plant scripts/z.sh 'only Open MPI 4 has it' --fast
 printf '#!/usr/bin/perl\nif\n' | plant tools/z 'perl -c' --fast
 awk_prints() { # EXPECTED_TO_PASS ARGUMENTS: a shell script whose awk prints them
     printf "awk 'BEGIN {\n    printf %s }'\n" "$2" >scripts/z.sh

@@ -48,11 +48,10 @@ static int count_steps(void)
 static void expect_end(const char *program, int n_skipped, int last_step, const char *words)
 {
     char command[2048], text[32768], want[256];
-    snprintf(
-        command, sizeof command,
-        "rm -rf %s/run; timeout 60 mpirun --quiet --oversubscribe --bind-to none -np 2 %s 2>&1 "
-        "</dev/null",
-        test_tmpdir(), program);
+    snprintf(command, sizeof command,
+             "rm -rf %s/run; timeout 60 mpirun -np 2 %s 2>&1 "
+             "</dev/null",
+             test_tmpdir(), program);
     FILE *out = popen(command, "r");
     const size_t n = fread(text, 1, sizeof text - 1, out);
     text[n] = '\0';

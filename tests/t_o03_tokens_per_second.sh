@@ -10,7 +10,7 @@ use Time::HiRes qw(time);
 $| = 1;
 while (<STDIN>) { printf '%.6f %s', time, $_; }
 PERL
-timeout 90 mpirun --quiet --oversubscribe --bind-to none -np 2 "$dsv3" train "$tmp/run.yaml" \
+timeout 90 mpirun -np 2 "$dsv3" train "$tmp/run.yaml" \
     run.dir="$tmp/run" train.steps=20 train.global_batch=32 train.micro_batch=4 train.eval_every=5 \
     train.log_every=1 model.num_nextn_predict_layers=2 </dev/null 2>&1 |
     perl "$tmp/stamp.pl" >"$tmp/stamped"
@@ -46,10 +46,10 @@ for my $i (0 .. $#reports) {
     $last = $now;
 }
 # Medians: another process may take the machine for a moment between a report and its line; of the
-# few after evaluations that leaves less. An evaluation takes about as long as a step.
-near('clock / step_s', median(@{$ratio{step}}), 1, 0.01);
-near('clock / eval_s', median(@{$ratio{evaluation}}), 1, 0.1);
-near('clock / step_s after an evaluation', median(@{$ratio{'step after an evaluation'}}), 1, 0.1);
+# few after evaluations that leaves less. What belongs to neither would make it a half or double.
+near('clock / step_s', median(@{$ratio{step}}), 1, 0.05);
+near('clock / eval_s', median(@{$ratio{evaluation}}), 1, 0.3);
+near('clock / step_s after an evaluation', median(@{$ratio{'step after an evaluation'}}), 1, 0.3);
 
 for (@steps) {
     near("step $_->{step}: tokens", $_->{tokens}, $_->{step} * TOKENS, 0);

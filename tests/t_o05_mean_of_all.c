@@ -39,7 +39,7 @@ static void train(void)
 {
     char command[3000];
     snprintf(command, sizeof command,
-             "timeout 60 mpirun --quiet --oversubscribe --bind-to none -np %d $DSV3_BUILD/dsv3 "
+             "timeout 60 mpirun -np %d $DSV3_BUILD/dsv3 "
              "train tests/tiny.yaml run.dir=%s/run data.train=%s data.document_mask=true "
              "data.shuffle=false train.global_batch=%d train.steps=%d optimizer.lr=0.01 "
              "debug.dump_step=%d </dev/null",

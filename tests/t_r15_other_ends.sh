@@ -25,7 +25,7 @@ unset OMPI_MCA_odls_base_sigkill_timeout
 
 # Rank 0 is the younger by a second: the other's time is up first, and that is no signal.
 apart() {
-    mpirun --quiet --oversubscribe --bind-to none -np 1 sh -c 'sleep 1; exec "$@"' sh "$@" \
+    mpirun -np 1 sh -c 'sleep 1; exec "$@"' sh "$@" \
         : -np 1 "$@" </dev/null
 }
 code=0

@@ -26,9 +26,9 @@ exit($? >> 8 || ($? & 127) + 128);
 PERL
 interrupted() {
     name=$1 signal=$2 group=$3 code=0
-    perl "$tmp/start" "$signal" "$group" "$tmp/$name/metrics.jsonl" mpirun --quiet \
-        --oversubscribe --bind-to none -np 4 "$dsv3" train "$tmp/run.yaml" run.dir="$tmp/$name" \
-        train.steps=100000 >"$tmp/$name.out" 2>"$tmp/$name.err" || code=$?
+    perl "$tmp/start" "$signal" "$group" "$tmp/$name/metrics.jsonl" mpirun -np 4 \
+        "$dsv3" train "$tmp/run.yaml" run.dir="$tmp/$name" train.steps=100000 \
+        >"$tmp/$name.out" 2>"$tmp/$name.err" || code=$?
     [ $code -ne 0 ] && [ $code -lt 128 ] || fail "$name: exit code $code"
     [ "$(wc -l <"$tmp/$name.err")" -le 1 ] || fail "$name: $(cat "$tmp/$name.err")"
     grep -q '"loss"' "$tmp/$name/metrics.jsonl" || fail "$name: no step"

@@ -48,7 +48,7 @@ refuses command "command line: $key: unknown key; nearest known key is optimizer
 
 # The same in a run: all ranks are gone at once and nothing was begun.
 code=0
-timeout 60 mpirun --quiet --oversubscribe --bind-to none -np 2 "$dsv3" train "$tmp/near.yaml" \
+timeout 60 mpirun -np 2 "$dsv3" train "$tmp/near.yaml" \
     run.dir="$tmp/run" </dev/null >"$tmp/out" 2>&1 || code=$?
 [ $code = 78 ] || fail "train: exit code $code: $(cat "$tmp/out")"
 [ "$(grep -c 'near.yaml:5:3: optimizer.lerning_rate' "$tmp/out")" = 1 ] ||

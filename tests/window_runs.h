@@ -32,7 +32,7 @@ static inline void window_train(const char *name, const char *shard, const char 
 {
     char command[3000];
     snprintf(command, sizeof command,
-             "timeout 60 mpirun --quiet --oversubscribe --bind-to none -np %d $DSV3_BUILD/dsv3 "
+             "timeout 60 mpirun -np %d $DSV3_BUILD/dsv3 "
              "train tests/tiny.yaml run.dir=%s/%s-%s data.train=%s data.document_mask=true "
              "data.shuffle=false train.global_batch=2 train.steps=3 debug.dump_step=1 %s "
              "</dev/null",

@@ -1,8 +1,8 @@
 /*
  * signals.h - what signals do to a rank. SIGUSR1, SIGTERM and SIGINT ask the run to stop. SIGTERM
- * is also how mpirun ends a job in which a rank was killed, which it does, with --quiet, without a
- * word: so the ranks of the same machine look which of them is gone, and one says so. A rank that
- * crashes says so itself.
+ * is also how mpirun ends a job in which a rank was killed, which it does, told to be quiet,
+ * without a word: so the ranks of the same machine look which of them is gone, and one says so. A
+ * rank that crashes says so itself.
  */
 #pragma once
 
