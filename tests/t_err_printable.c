@@ -1,5 +1,6 @@
 /* Bytes of a file or a name that are control characters break no message into lines and do not
- * reach the terminal: fatal faults, listed faults, warnings, faults of shards. */
+ * reach the terminal: fatal faults, listed faults, warnings, faults of shards. The source's place
+ * and condition are told of faults of the program only. */
 // TEST ranks=1 timeout=10
 #include "data_fixture.h"
 
@@ -9,6 +10,10 @@
 static void die_of_it(const char *name)
 {
     DIE(CODE_DATA, "%s: broken", name);
+}
+static void check_of_it(const char *name)
+{
+    CHECK(!name, "%s", name);
 }
 static void warn_of_it(const char *name)
 {
@@ -25,7 +30,9 @@ int main(void)
     err_free(&errs);
     fault_set(&fault, CODE_DATA, "%s: altered", NASTY);
     EXPECT(!strcmp(fault.why, PRINTABLE ": altered"), "shard: %s", fault.why);
-    fixture_expect(die_of_it, NASTY, CODE_DATA, PRINTABLE ": broken\0");
+    fixture_expect(die_of_it, NASTY, CODE_DATA, "fatal " PRINTABLE ": broken\n\0");
+    fixture_expect(check_of_it, NASTY, CODE_INTERNAL,
+                   "t_err_printable.c:\0: !name: " PRINTABLE "\0");
     fixture_expect(warn_of_it, NASTY, CODE_DONE, "warning " PRINTABLE ": odd\n\0");
     return test_end();
 }

@@ -114,8 +114,11 @@ _Noreturn void die_at(enum exit_code code, const char *file, int line, const cha
     if (place_in_step() && !strstr(why, "step ")) place_text(place, sizeof place);
     while (!err_speak_first()) pause(); /* the first speaker's abort ends this process */
     fflush(stdout);
-    err_say("fatal", "%s:%d: %.200s%s%s%s%s", file, line, call ? call : "", call ? ": " : "", why,
-            *place ? "; " : "", place);
+    char source[512] = "";
+    if (code == CODE_INTERNAL)
+        snprintf(source, sizeof source, "%s:%d: %.200s%s", file, line, call ? call : "",
+                 call ? ": " : "");
+    err_say("fatal", "%s%s%s%s", source, why, *place ? "; " : "", place);
     if (mpi_is_up()) MPI_Abort(MPI_COMM_WORLD, (int)code);
     err_exit(code);
 }

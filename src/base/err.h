@@ -21,7 +21,8 @@ enum exit_code {
 
 /*
  * Print one line to stderr in one write,
- *     fatal [rank 2/4 host] file.c:11: CALL: message
+ *     fatal [rank 2/4 host] message                     of input, settings, the machine
+ *     fatal [rank 2/4 host] file.c:11: CALL: message    CODE_INTERNAL, a fault of the program
  * (within a step with the place of the run behind it, see place.h) and end the job:
  * MPI_Abort(MPI_COMM_WORLD, code) between MPI_Init and MPI_Finalize, _exit(code) otherwise. Never
  * returns, never hangs: whatever has not ended after 10 s, _exit(code) ends. When another rank of
@@ -43,7 +44,9 @@ _Noreturn void err_exit(enum exit_code code);
 bool err_speak_first(void);
 bool err_spoken(void); /* somebody has been the first */
 
-/* Stop with CODE_INTERNAL unless cond holds; the message gives the numbers: found and expected. */
+/* Stop unless cond holds; the message gives the numbers: found and expected. CHECK is for what the
+ * program itself must have made so; whatever input, settings or the machine can make untrue has a
+ * code of its own, and a message that needs no source to be understood. */
 #define CHECK(cond, ...) CHECK_CODE(CODE_INTERNAL, cond, __VA_ARGS__)
 #define CHECK_CODE(code, cond, ...)                                                                \
     do {                                                                                           \

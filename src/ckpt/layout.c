@@ -116,7 +116,8 @@ static void keep_part(struct layout_file *f, XXH3_state_t *hash, int fd, int64_t
     CHECK(from < to, "tensors overlap at byte %lld", (long long)to);
     struct fault fault = {0};
     char *data = mem_alloc((size_t)(to - from), "headers of a checkpoint");
-    CHECK(io_try_read(fd, f->file.name, data, to - from, from, &fault) == 0, "%s", fault.why);
+    const int bad = io_try_read(fd, f->file.name, data, to - from, from, &fault);
+    CHECK_CODE(fault.code, !bad, "%s", fault.why);
     XXH3_64bits_update(hash, data, (size_t)(to - from));
     int64_t n = to - from;
     while (n > 0 && data[n - 1] == 0) n--;
