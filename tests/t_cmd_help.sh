@@ -1,4 +1,5 @@
-# dsv3 --help, -h, --version and those of its commands; and what wrong command lines are answered.
+# --help, -h and --version of dsv3, its commands and the tools; and what wrong command lines are
+# answered.
 #TEST timeout=30
 . tests/lib_test.sh
 
@@ -75,4 +76,17 @@ for page in --help --version 'check --help' 'check --reference'; do
     "$dsv3" $page >/dev/full 2>"$tmp/err" || code=$?
     [ $code = 74 ] || fail "dsv3 $page >/dev/full: exit code $code"
     grep -q 'standard output: No space left' "$tmp/err" || fail "$page: $(cat "$tmp/err")"
+done
+
+for tool in tokenize ckpt bigram; do
+    dsv3=$DSV3_BUILD/dsv3-$tool
+    for page in -h --help --version; do
+        runs 0 $page
+        grep -q "^\(usage: \|\)dsv3-$tool [^ ]" "$tmp/out" || fail "$tool $page: $(cat "$tmp/out")"
+        code=0
+        "$dsv3" $page >/dev/full 2>"$tmp/err" || code=$?
+        [ $code = 74 ] || fail "dsv3-$tool $page >/dev/full: exit code $code"
+    done
+    wrong "see dsv3-$tool --help" --what
+    wrong "see dsv3-$tool --help"
 done

@@ -90,13 +90,13 @@ check "bigram of a coin, $entropy" "$near" 1
 # What it refuses.
 check 'no --out' "$(refuses '--out is missing' "$T" text)" 64
 check 'bad name' "$(refuses 'does not end in .tok.zst' "$T" --out x.zst text)" 64
-check 'bad option' "$(refuses 'unrecognized' "$T" --out x.tok.zst --sharp text)" 64
+check 'bad option' "$(refuses 'unknown option --sharp' "$T" --out x.tok.zst --sharp text)" 64
 check 'bad fraction' "$(refuses 'between 0' "$T" --out x.tok.zst --heldout-fraction 1 text)" 64
 check 'bad number' "$(refuses 'not a number' "$T" --out x.tok.zst --vocab 200 text)" 64
 check 'no file' "$(refuses 'No such file' "$T" --out x.tok.zst none)" 66
 check 'no text' "$(refuses 'there is no text' "$T" --out x.tok.zst text/empty)" 65
 check 'no cut' "$(refuses 'cannot be cut' "$T" --out x.tok.zst --heldout y.tok.zst text/a.c)" 65
-check 'exists' "$(refuses 'exists' "$T" --out dir.tok.zst text)" 74
+check 'exists' "$(refuses '^fatal dir.tok.zst exists; --force' "$T" --out dir.tok.zst text)" 74
 check 'no directory' "$(refuses 'cannot create' "$T" --out none/x.tok.zst text)" 74
 ln -s /dev/full x.tok.zst.tmp
 check 'full disk' "$(refuses 'No space' "$T" --out x.tok.zst numbers)" 74
@@ -104,7 +104,10 @@ check 'nothing half-made' "$(echo *.tmp [xy].tok*)" '*.tmp [xy].tok*'
 check 'verify: cut' "$(head -c 2000 dir.tok.zst | head -c -3 >cut.tok.zst
     refuses 'expected' "$T" --verify cut.tok.zst)" 65
 check 'verify: none' "$(refuses 'No such file' "$T" --verify none.tok.zst)" 66
-check 'bigram usage' "$(refuses 'usage' "$DSV3_BUILD/dsv3-bigram" t.tok.zst)" 64
+check 'output lost' "$("$T" --verify dir.tok.zst 2>/dev/null >/dev/full || echo $?
+    "$T" --decode numbers.tok.zst 2>/dev/null >/dev/full || echo $?)" '74
+74'
+check 'bigram usage' "$(refuses 'TRAIN and HELDOUT' "$DSV3_BUILD/dsv3-bigram" t.tok.zst)" 64
 
 [ -n "$made" ] || rm -rf "$dir"
 [ $n_failed -eq 0 ]

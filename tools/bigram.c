@@ -7,6 +7,7 @@
  * vocabulary. Pairs across documents count like all others, as they do in the training loss.
  */
 #include "base/mem.h"
+#include "base/version.h"
 #include "data/dataset.h"
 
 #include <limits.h>
@@ -63,10 +64,24 @@ static void for_each_pair(const struct dataset *ds, struct table *t,
     mem_free(ids);
 }
 
+static const char usage[] =
+    "usage: dsv3-bigram TRAIN HELDOUT\n"
+    "       dsv3-bigram --help | --version\n"
+    "\n"
+    "Prints how well the token before predicts a token, in nats a token (for bytes: a byte):\n"
+    "pairs are counted in TRAIN, and the mean of -ln p is that over HELDOUT. Both are a shard\n"
+    "or a directory of shards, with a vocabulary of at most 4096.\n";
+
 int main(int argc, char **argv)
 {
-    if (argc != 3) {
-        fprintf(stderr, "usage: dsv3-bigram TRAIN HELDOUT (shards or directories of them)\n");
+    const char *first = argc > 1 ? argv[1] : "";
+    if (!strcmp(first, "--help") || !strcmp(first, "-h")) {
+        fputs(usage, stdout);
+        return output_end();
+    }
+    if (!strcmp(first, "--version")) return version_print("dsv3-bigram");
+    if (argc != 3 || argv[1][0] == '-' || argv[2][0] == '-') {
+        fprintf(stderr, "dsv3-bigram: expected TRAIN and HELDOUT; see dsv3-bigram --help\n");
         return CODE_USAGE;
     }
     const struct data_sources train_source = data_source_at(argv[1]);
@@ -89,5 +104,5 @@ int main(int argc, char **argv)
     mem_free(t.pair);
     dataset_close(heldout);
     dataset_close(train);
-    return CODE_DONE;
+    return output_end();
 }

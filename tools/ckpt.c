@@ -4,11 +4,14 @@
  */
 #include "ckpt/commands.h"
 
+#include "base/version.h"
+
 #include <stdio.h>
 #include <string.h>
 
 static const char usage[] =
     "usage: dsv3-ckpt COMMAND ...\n"
+    "       dsv3-ckpt --help | --version\n"
     "\n"
     "  list DIR               the checkpoints of a run: step, tokens, loss, size, valid?\n"
     "  verify DIR|STEPDIR     read everything and compare every checksum\n"
@@ -42,12 +45,16 @@ int main(int argc, char **argv)
 {
     struct options o;
     if (options_parse(&o, argc, argv) != 0) return CODE_USAGE;
-    if (o.help) return fputs(usage, stdout) < 0;
+    if (o.help) {
+        fputs(usage, stdout);
+        return output_end();
+    }
+    if (o.version) return version_print("dsv3-ckpt");
     const struct command *c = commands;
     while (c->name && strcmp(c->name, o.command) != 0) c++;
     if (!c->name) return usage_error("%s is no command", o.command);
     if (o.n_args < c->min_args || o.n_args > c->max_args)
         return usage_error("wrong number of paths for %s", o.command);
     const int code = c->run(&o);
-    return fflush(stdout) != 0 && code == CODE_DONE ? CODE_IO : code;
+    return code == CODE_DONE ? (int)output_end() : code;
 }

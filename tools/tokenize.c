@@ -4,12 +4,15 @@
  */
 #include "tokenize/tokenize.h"
 
+#include "base/version.h"
+
 #include <stdio.h>
 
 static const char usage[] =
     "usage: dsv3-tokenize --out NAME.tok.zst [options] [PATH...]\n"
     "       dsv3-tokenize --verify SHARD...\n"
     "       dsv3-tokenize --decode [--tokenizer FILE [--max-vocab N]] SHARD...\n"
+    "       dsv3-tokenize --help | --version\n"
     "\n"
     "Makes a shard of tokens from text files, directories (all files below, in bytewise order\n"
     "of their paths) or standard input (-). Files named *.zst are unpacked. Each file is a\n"
@@ -39,6 +42,11 @@ int main(int argc, char **argv)
 {
     struct options o;
     if (options_parse(&o, argc, argv) != 0) return CODE_USAGE;
-    if (o.help) return fputs(usage, stdout) < 0;
-    return o.verify ? verify_shards(&o) : o.decode ? decode_shards(&o) : write_shards(&o);
+    if (o.help) {
+        fputs(usage, stdout);
+        return output_end();
+    }
+    if (o.version) return version_print("dsv3-tokenize");
+    const int code = o.verify ? verify_shards(&o) : o.decode ? decode_shards(&o) : write_shards(&o);
+    return code == CODE_DONE ? (int)output_end() : code;
 }

@@ -170,7 +170,7 @@ void model_counts_print_json(const struct model_counts *c, FILE *out)
         parts, "sequence_length", c->sequence_length, "flop_per_token", "exact", c->flop_exact,
         "megatron", c->flop_megatron, "torchtitan", c->flop_torchtitan);
     CHECK(object, "Jansson: no memory for the counts");
-    CHECK(!json_dumpf(object, out, JSON_INDENT(2)), "Jansson: cannot write the counts");
+    json_dumpf(object, out, JSON_INDENT(2)); /* failures: output_end */
     fputc('\n', out);
     json_decref(object);
 }

@@ -234,7 +234,7 @@ static void print_json(const struct job *job)
         "traffic_bytes_per_step", sent_object(job->busiest), "traffic_bytes_per_step_all_ranks",
         count_object(&all), "rank_kinds", kinds_array(job));
     CHECK(o, "Jansson: no memory for the plan");
-    CHECK(!json_dumpf(o, stdout, JSON_INDENT(2)), "Jansson: cannot write the plan");
+    json_dumpf(o, stdout, JSON_INDENT(2)); /* failures: output_end */
     printf("\n");
     json_decref(o);
 }

@@ -14,14 +14,14 @@ struct options {
     int n_args;
     int keep_last; /* -1: not given */
     int64_t keep_every, shard_bytes;
-    bool is_bf16, dry_run, help;
+    bool is_bf16, dry_run, help, version;
     const char *tokenizer, *model; /* files, or NULL */
 };
 
 /* -1 after an error message. */
 int options_parse(struct options *o, int argc, char **argv);
 
-/* Prints "dsv3-ckpt: ..." and that --help lists what there is; returns CODE_USAGE. */
+/* Prints "dsv3-ckpt: ...; see dsv3-ckpt --help"; returns CODE_USAGE. */
 int usage_error(const char *fmt, const char *what);
 
 /* Each returns the exit code. */

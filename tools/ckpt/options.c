@@ -16,7 +16,7 @@ int usage_error(const char *fmt, const char *what)
 {
     fputs("dsv3-ckpt: ", stderr);
     fprintf(stderr, fmt, what);
-    fputs("; dsv3-ckpt --help lists what there is\n", stderr);
+    fputs("; see dsv3-ckpt --help\n", stderr);
     return CODE_USAGE;
 }
 
@@ -35,7 +35,8 @@ static int parse_dtype(struct options *o)
     return usage_error("--dtype %s is neither bf16 nor f32", optarg);
 }
 
-static int parse_option(struct options *o, int letter)
+/* letter: what getopt_long gave for option. */
+static int parse_option(struct options *o, int letter, const char *option)
 {
     int64_t n = 0;
     switch (letter) {
@@ -49,8 +50,10 @@ static int parse_option(struct options *o, int letter)
     case 's': return parse_count("--shard-bytes", INT64_MAX, &o->shard_bytes);
     case 'k': o->tokenizer = optarg; return 0;
     case 'm': o->model = optarg; return 0;
-    case 'H': o->help = true; return 0;
-    default: return usage_error("%s", "that is no option"); /* getopt has named it */
+    case 'h': o->help = true; return 0;
+    case 'V': o->version = true; return 0;
+    case ':': return usage_error("%s needs a value", option);
+    default: return usage_error("unknown option %s", option);
     }
 }
 
@@ -63,23 +66,20 @@ static bool is_allowed(const char *command, int letter)
 
 int options_parse(struct options *o, int argc, char **argv)
 {
-    static const struct option table[] = {{"keep-last", required_argument, NULL, 'l'},
-                                          {"keep-every", required_argument, NULL, 'e'},
-                                          {"dry-run", no_argument, NULL, 'd'},
-                                          {"dtype", required_argument, NULL, 't'},
-                                          {"shard-bytes", required_argument, NULL, 's'},
-                                          {"tokenizer", required_argument, NULL, 'k'},
-                                          {"model", required_argument, NULL, 'm'},
-                                          {"help", no_argument, NULL, 'H'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option table[] = {
+        {"keep-last", required_argument, NULL, 'l'},   {"keep-every", required_argument, NULL, 'e'},
+        {"dry-run", no_argument, NULL, 'd'},           {"dtype", required_argument, NULL, 't'},
+        {"shard-bytes", required_argument, NULL, 's'}, {"tokenizer", required_argument, NULL, 'k'},
+        {"model", required_argument, NULL, 'm'},       {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},           {NULL, 0, NULL, 0}};
     char given[64] = "";
     int letter;
     *o = (struct options){.keep_last = -1, .shard_bytes = 5000000000, .is_bf16 = true};
-    while ((letter = getopt_long(argc, argv, "", table, NULL)) != -1) {
-        if (parse_option(o, letter) != 0) return -1;
+    while ((letter = getopt_long(argc, argv, ":h", table, NULL)) != -1) {
+        if (parse_option(o, letter, argv[optind - 1]) != 0) return -1;
         if (strlen(given) < sizeof given - 1) given[strlen(given)] = (char)letter;
     }
-    if (o->help) return 0;
+    if (o->help || o->version) return 0;
     if (optind == argc) return usage_error("%s", "no command"), -1;
     o->command = argv[optind];
     o->arg = argv + optind + 1;

@@ -13,7 +13,7 @@ static int usage_error(const char *fmt, const char *what)
 {
     fprintf(stderr, "dsv3-tokenize: ");
     fprintf(stderr, fmt, what);
-    fprintf(stderr, "; dsv3-tokenize --help lists the options\n");
+    fprintf(stderr, "; see dsv3-tokenize --help\n");
     return -1;
 }
 
@@ -46,12 +46,13 @@ static int parse_format(const char *text, enum data_format *format)
                        text);
 }
 
-static int parse_option(struct options *o, int letter)
+/* letter: what getopt_long gave for option. */
+static int parse_option(struct options *o, int letter, const char *option)
 {
     int64_t level;
     switch (letter) {
     case 'o': o->out = optarg; return 0;
-    case 'h': o->heldout = optarg; return 0;
+    case 'y': o->heldout = optarg; return 0;
     case 's': o->separator = optarg; return 0;
     case 'j': o->json_key = optarg; return 0;
     case 'T': o->tokenizer = optarg; return 0;
@@ -69,8 +70,10 @@ static int parse_option(struct options *o, int letter)
     case 'f': o->force = true; return 0;
     case 'v': o->verify = true; return 0;
     case 'd': o->decode = true; return 0;
-    case 'H': o->help = true; return 0;
-    default: return usage_error("%s", "that is no option"); /* getopt has named it */
+    case 'h': o->help = true; return 0;
+    case 'V': o->version = true; return 0;
+    case ':': return usage_error("%s needs a value", option);
+    default: return usage_error("unknown option %s", option);
     }
 }
 
@@ -108,7 +111,7 @@ int options_parse(struct options *o, int argc, char **argv)
 {
     static char standard_input[] = "-", *only_standard_input[] = {standard_input};
     static const struct option table[] = {{"out", required_argument, NULL, 'o'},
-                                          {"heldout", required_argument, NULL, 'h'},
+                                          {"heldout", required_argument, NULL, 'y'},
                                           {"separator", required_argument, NULL, 's'},
                                           {"json-key", required_argument, NULL, 'j'},
                                           {"tokenizer", required_argument, NULL, 'T'},
@@ -123,14 +126,15 @@ int options_parse(struct options *o, int argc, char **argv)
                                           {"force", no_argument, NULL, 'f'},
                                           {"verify", no_argument, NULL, 'v'},
                                           {"decode", no_argument, NULL, 'd'},
-                                          {"help", no_argument, NULL, 'H'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {"version", no_argument, NULL, 'V'},
                                           {NULL, 0, NULL, 0}};
     int letter;
 
     *o = (struct options){.fraction = 0.05, .level = 3, .as = {.eod_id = -1, .bos_id = -1}};
-    while ((letter = getopt_long(argc, argv, "", table, NULL)) != -1)
-        if (parse_option(o, letter) != 0) return -1;
-    if (o->help) return 0;
+    while ((letter = getopt_long(argc, argv, ":h", table, NULL)) != -1)
+        if (parse_option(o, letter, argv[optind - 1]) != 0) return -1;
+    if (o->help || o->version) return 0;
     o->path = argv + optind;
     o->n_paths = argc - optind;
     if (!o->tokenizer && !o->vocab && !o->verify && !o->decode) o->vocab = BYTES_VOCAB;

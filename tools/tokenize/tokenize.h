@@ -14,7 +14,7 @@ struct options {
     double fraction;
     int64_t vocab, max_vocab, shard_tokens; /* 0: the tokenizer's; all of it; one shard */
     int level;
-    bool force, verify, decode, help;
+    bool force, verify, decode, help, version;
     char **path;
     int n_paths;
 };
