@@ -41,7 +41,7 @@ cat "$tmp/slurm.out"
 scontrol show job "$job" | grep -q 'JobState=COMPLETED ' || fail "$(scontrol show job "$job")"
 scontrol show job "$job" | grep -q 'Restarts=1 ' || fail "$(scontrol show job "$job")"
 [ "$(sed -n 's/^exit code //p' "$tmp/slurm.out" | xargs)" = '75 0' ] || fail 'not saved and done'
-grep -q '^mesh  *2 ranks .* on 1 nodes' "$tmp/slurm.out" || fail 'not a world of two ranks'
+grep -q '^mesh  *2 ranks .* on 1 node' "$tmp/slurm.out" || fail 'not a world of two ranks'
 [ "$(checkpoints slurm)" = 8 ] || fail "checkpoints: $(checkpoints slurm)"
 same plain slurm 0
 echo ok

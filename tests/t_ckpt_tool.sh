@@ -20,12 +20,12 @@ flip() {
 
 "$ckpt" import tests/golden/hf/v3 "$root" >/dev/null
 says 0 '^        0                   0          -        0.1 MB  yes$' list "$root"
-says 0 'good: 53 tensors in 53 boxes and 1 files' verify "$root/latest"
+says 0 'good: 53 tensors in 53 boxes and 1 file,' verify "$root/latest"
 says 0 'step-00000000: good' verify "$root"
 says 0 'no difference' diff "$root/latest" "$root/step-00000000"
 says 0 'no difference' diff "$root" "$root/latest"
-says 0 '^2 tensors of 53, 136 elements$' show "$root/latest" mlp.gate.
-says 0 '^8 tensors of 53, 1,024 elements$' show "$root/latest" '*experts.*.up_proj.weight'
+says 0 '^2 of 53 tensors, 136 elements$' show "$root/latest" mlp.gate.
+says 0 '^8 of 53 tensors, 1,024 elements$' show "$root/latest" '*experts.*.up_proj.weight'
 says 66 'no checkpoint' list "$tmp/nothing"
 says 66 'manifest.json: No such file' show "$tmp/nothing"
 says 64 'no command' nothing-of-the-kind

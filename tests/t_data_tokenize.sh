@@ -59,7 +59,7 @@ check 'shards' "$(echo parts*)" 'parts-00000.tok.zst parts-00001.tok.zst parts-0
 check 'the same ids' "$(for s in parts-*; do zstd -dcq "$s"; done | cksum)" \
     "$(zstd -dcq numbers.tok.zst | cksum)"
 check 'verify' "$("$T" --verify parts-* | sed -n 's/.*shards: \(.*\), fing.*/\1/p')" \
-    '1288896 tokens, 1 documents'
+    '1288896 tokens, 1 document'
 "$T" --out parts.tok.zst --shard-tokens 1000000 --force <numbers >/dev/null
 check 'old shards go' "$(echo parts*)" 'parts-00000.tok.zst parts-00001.tok.zst'
 

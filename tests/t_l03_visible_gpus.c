@@ -30,6 +30,16 @@ static void counts(const char *named, int want)
     EXPECT(got == want, "CUDA_VISIBLE_DEVICES='%s': %d devices, expected %d", named, got, want);
 }
 
+/* How many there are below a directory that stands for /. */
+static void finds(const char *command, int want)
+{
+    char line[1400];
+    snprintf(line, sizeof line, "cd '%s' && %s", test_tmpdir(), command);
+    EXPECT(system(line) == 0, "%s", line);
+    const int got = device_n_present(test_tmpdir());
+    EXPECT(got == want, "%s: %d devices, expected %d", command, got, want);
+}
+
 int main(void)
 {
     for (int r = 0; r < 4; r++) {
@@ -50,5 +60,10 @@ int main(void)
     counts("0,-1,2", 1);
     counts("-1", 0);
     counts("GPU-8932f937-d72c-4106-c12f-20bd9faed9f6,MIG-1f2e", 2);
+
+    finds("mkdir dev && touch dev/nvidiactl dev/nvidia-uvm dev/null", 0);
+    /* A container without device files. */
+    finds("mkdir -p proc/driver/nvidia/gpus/0000:3b:00.0", 1);
+    finds("touch dev/nvidia0 dev/nvidia1 dev/nvidia10", 3);
     return test_end();
 }

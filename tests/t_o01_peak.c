@@ -70,7 +70,7 @@ static void check_header(enum dtype dt, const char *products)
     capture_begin();
     run_print_summary(&rig.run);
     snprintf(line, sizeof line,
-             "\npeak    %.1f GFLOP/s (measured %s products, 1 ranks x 1 threads)\n", peak * 1e-9,
+             "\npeak    %.1f GFLOP/s (measured %s products, 1 rank x 1 thread)\n", peak * 1e-9,
              products);
     expect_line(capture_end(), line);
     rig.run.peak_flops = 0;

@@ -39,7 +39,7 @@ for role in weights gradients optimizer activations staging total; do
 done
 printed '^  all_to_all_rows  ep  *90,942,996,480  *727,543,971,840$'
 expect 0 0 '' configs/runs/demo.yaml --ranks 4
-printed '4 ranks on 1 nodes of 4 (assumed: topology.ranks_per_node is not set)'
+printed '4 ranks on 1 node of 4 (assumed: topology.ranks_per_node is not set)'
 expect 0 0 '' configs/runs/demo.yaml --ranks 4 topology.ranks_per_node=3 topology.tp=2
 printed '^ranks of [2-4] kinds'
 

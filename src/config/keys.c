@@ -64,7 +64,8 @@ enum { MAX_LAYERS = 1 << 10, MAX_WIDTH = 1 << 18, MAX_VOCAB = 1 << 24, MAX_EXPER
 const struct key config_keys[] = {
     TEXT("run.dir", run.dir, 0, NULL, "directory of everything the run writes"),
     INT64("run.seed", run.seed, 0, "1234", "seed of initial weights and sample order"),
-    CHOICE("run.backend", run.backend, backends, "auto", "where to compute; auto: cuda if usable"),
+    CHOICE("run.backend", run.backend, backends, "auto",
+           "where to compute; auto: cpu, as this version has no cuda"),
     BOOL("run.overwrite", run.overwrite, "false", "start although run.dir is not empty"),
     TEXT(
         "run.resume", run.resume, 0, "auto",

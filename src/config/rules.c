@@ -3,6 +3,7 @@
  * the keys it reads, the one to change first; it is skipped when one of them is bad or missing, so
  * that one mistake gives one message.
  */
+#include "base/text.h"
 #include "config/value.h"
 
 #include <math.h>
@@ -123,8 +124,8 @@ static void chosen_experts(struct check *c)
     if (k > m->n_routed_experts)
         broken(c, "found %d, expected at most model.n_routed_experts %d", k, m->n_routed_experts);
     else if (grouped && k > m->topk_group * group)
-        broken(c, "found %d, expected at most %d: model.topk_group %d x %d experts a group", k,
-               m->topk_group * group, m->topk_group, group);
+        broken(c, "found %d, expected at most %d: model.topk_group %d x %d expert%s a group", k,
+               m->topk_group * group, m->topk_group, group, text_s(group));
 }
 
 static void yarn_betas(struct check *c)
@@ -369,9 +370,10 @@ static void need_whole_batch(struct check *c, int64_t batch, const char *what)
     if (batch % (micro * dp))
         broken(c,
                "found %s%lld, expected a multiple of %lld = train.micro_batch %d x dp %lld (dp = "
-               "%d ranks / tp %d): %lld = %d x %lld x %.4g",
+               "%d rank%s / tp %d): %lld = %d x %lld x %.4g",
                what, (long long)batch, (long long)(micro * dp), micro, (long long)dp, c->n_ranks,
-               tp, (long long)batch, micro, (long long)dp, (double)batch / (double)(micro * dp));
+               text_s(c->n_ranks), tp, (long long)batch, micro, (long long)dp,
+               (double)batch / (double)(micro * dp));
 }
 
 static void batch_is_whole(struct check *c)

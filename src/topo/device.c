@@ -2,6 +2,7 @@
 #include "topo/device.h"
 
 #include <dirent.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,24 +33,40 @@ static int count_named(const char *list)
     return n;
 }
 
-static int count_device_files(void)
+/* Entries of a directory that are called prefix and then anything of these characters. */
+static int count_entries(const char *root, const char *dir, const char *prefix, const char *chars)
 {
-    static const char prefix[] = "nvidia";
-    DIR *dir = opendir("/dev");
+    char path[512];
+    const size_t n_prefix = strlen(prefix);
     int n = 0;
-    for (const struct dirent *e; dir && (e = readdir(dir));) {
-        if (strncmp(e->d_name, prefix, sizeof prefix - 1) != 0) continue;
-        const char *number = e->d_name + sizeof prefix - 1;
-        n += *number && number[strspn(number, "0123456789")] == '\0';
+    if (snprintf(path, sizeof path, "%s%s", root, dir) >= (int)sizeof path) return 0;
+    DIR *open = opendir(path);
+    for (const struct dirent *e; open && (e = readdir(open));) {
+        const char *rest = e->d_name + n_prefix;
+        if (e->d_name[0] == '.' || strncmp(e->d_name, prefix, n_prefix) != 0) continue;
+        n += *rest && !rest[strspn(rest, chars)];
     }
-    if (dir) closedir(dir);
+    if (open) closedir(open);
     return n;
+}
+
+static int count_device_files(const char *root)
+{
+    return count_entries(root, "/dev", "nvidia", "0123456789");
 }
 
 int device_n_visible(void)
 {
     const char *named = getenv("CUDA_VISIBLE_DEVICES");
-    return named ? count_named(named) : count_device_files();
+    return named ? count_named(named) : count_device_files("");
+}
+
+int device_n_present(const char *root)
+{
+    const int n_files = count_device_files(root);
+    /* PCI addresses: 0000:3b:00.0 */
+    const int n_driver = count_entries(root, "/proc/driver/nvidia/gpus", "", "0123456789abcdef:.");
+    return n_files > n_driver ? n_files : n_driver;
 }
 
 int device_choose(const struct mesh *mesh)

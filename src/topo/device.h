@@ -15,6 +15,10 @@ int device_try_choose(int local, int n_local, int n_visible, struct fault *fault
  * without the variable those of the machine (/dev/nvidia0, ...). */
 int device_n_visible(void);
 
+/* NVIDIA GPUs of this machine, usable or not: as many as there are device files, or as the driver
+ * lists below /proc in a container without such files. root: "", or in a test what stands for /. */
+int device_n_present(const char *root);
+
 /* The device of this rank; fatal when there is none for one of them. Several ranks of a machine
  * that see one device each are warned once: the way from one to another may be slow. Collective
  * over MPI_COMM_WORLD. */

@@ -186,12 +186,20 @@ int mesh_machine_cores(void)
     return (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
+int mesh_threads_asked(const struct config *cfg, const char **by)
+{
+    const char *from_env = getenv("OMP_NUM_THREADS");
+    *by = cfg->run.threads > 0 ? "run.threads" : "OMP_NUM_THREADS";
+    if (cfg->run.threads > 0 || !from_env) return cfg->run.threads;
+    const int n = atoi(from_env);
+    return n > 0 ? n : 0;
+}
+
 int mesh_threads(const struct mesh *mesh, const struct config *cfg)
 {
+    const char *by;
     const int share = mesh_cores() / mesh->core_sharers, most = share > 1 ? share : 1;
-    const char *from_env = getenv("OMP_NUM_THREADS");
-    int asked = cfg->run.threads;
-    if (asked == 0 && from_env) asked = atoi(from_env);
+    const int asked = mesh_threads_asked(cfg, &by);
     return asked > 0 && asked < most ? asked : most;
 }
 

@@ -58,6 +58,9 @@ int mesh_machine_cores(void);
  * of them than cores a run crawls. */
 int mesh_threads(const struct mesh *mesh, const struct config *cfg);
 
+/* Threads that somebody asked for, and in *by where; 0: nobody did. */
+int mesh_threads_asked(const struct config *cfg, const char **by);
+
 /* The text of rank 0, NUL-terminated, on every rank; new memory, free with free(). Collective over
  * MPI_COMM_WORLD. text is read on rank 0 only. */
 char *mesh_broadcast_text(const char *text);

@@ -88,14 +88,14 @@ static void print_job(const struct job *job)
     const struct mesh *m = &job->mesh;
     const struct config *c = job->cfg;
     const int batch = schedule_largest_batch(c);
-    printf("mesh    %d ranks on %d nodes of %d%s: dp %d x tp %d, experts edp %d x ep %d\n", m->size,
-           m->n_nodes, job->shape.ranks_per_node,
+    printf("mesh    %d rank%s on %d node%s of %d%s: dp %d x tp %d, experts edp %d x ep %d\n",
+           m->size, text_s(m->size), m->n_nodes, text_s(m->n_nodes), job->shape.ranks_per_node,
            c->topology.ranks_per_node ? "" : " (assumed: topology.ranks_per_node is not set)",
            m->dp, m->tp, m->edp, m->ep);
     printf("model   %s parameters with MTP modules, %s of them on a rank\n",
            text_grouped(text, job->params), text_grouped(held, job->busiest->n_params));
-    printf("step    %d sequences = micro-batch %d x %d accumulated x dp %d, %s tokens%s\n\n", batch,
-           c->train.micro_batch, job->busiest->n_micro, m->dp,
+    printf("step    %d sequence%s = micro-batch %d x %d accumulated x dp %d, %s tokens%s\n\n",
+           batch, text_s(batch), c->train.micro_batch, job->busiest->n_micro, m->dp,
            text_grouped(tokens, (int64_t)batch * c->data.sequence_length),
            c->train.global_batch_stages.n ? " (the largest of the ramp)" : "");
 }

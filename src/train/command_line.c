@@ -10,6 +10,7 @@
 #include <string.h>
 
 enum { MAX_RANKS = 1 << 24 };
+
 /* Returns false. The ranks of a machine have the same command line: one of them speaks. */
 __attribute__((format(printf, 2, 3))) static bool wrong(const struct command *command,
                                                         const char *fmt, ...)

@@ -155,7 +155,7 @@ void console_summary(const struct console *c, const struct run_summary *s)
     static const char *const phase[N_TIMES] = {"data", "forward and backward", "communication",
                                                "optimizer", "evaluation"};
     char text[TEXT_NUMBER];
-    fprintf(c->out, "done: %lld steps", (long long)s->n_steps);
+    fprintf(c->out, "done: %lld step%s", (long long)s->n_steps, text_s(s->n_steps));
     if (s->n_skipped > 0) fprintf(c->out, " (%lld skipped)", (long long)s->n_skipped);
     fprintf(c->out, ", %s tokens", text_grouped(text, s->n_tokens));
     fprintf(c->out, ", %s\n", clock_text(text, s->wall_s));

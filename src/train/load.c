@@ -3,6 +3,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "ckpt/io.h"
 #include "ckpt/store.h"
 #include "train/pieces.h"
@@ -223,7 +224,7 @@ static void print_taken(const struct loader *ld, const char *dir)
     int n = 0;
     for (int i = 0; i < ld->pieces.n_tensors; i++)
         n += source_of(ld, &ld->pieces.tensor[i]) != NULL;
-    printf("init    %d tensors from %s\n", n, dir);
+    printf("init    %d tensor%s from %s\n", n, text_s(n), dir);
     for (int i = 0; i < ld->pieces.n_tensors; i++) {
         const struct ckpt_tensor *t = &ld->pieces.tensor[i], *found = manifest_find(ld->m, t->name);
         char have[64], want[64];

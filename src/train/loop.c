@@ -58,7 +58,7 @@ enum exit_code run_loop(struct run *run)
     if (run->progress.step < n_steps)
         run_request_step(run, &run->progress);
     else if (run->mesh.rank == 0)
-        printf("nothing to do: all %lld steps are done\n", (long long)n_steps);
+        printf("nothing to do: step %lld, the last of train.steps, is done\n", (long long)n_steps);
     while (run->progress.step < n_steps && run->agreed.stop == 0) {
         run_step(run);
         mem_freeze();

@@ -142,10 +142,11 @@ static void say_resumed(const struct run *run, const struct manifest *m, const c
     char tokens[TEXT_NUMBER];
     const struct ckpt_state *s = &m->state;
     if (run->mesh.rank != 0) return;
-    printf("resume  %s: step %" PRId64 ", %s tokens; written by %d ranks (dp %d x tp %d, ep %d) of "
+    printf("resume  %s: step %" PRId64
+           ", %s tokens; written by %d rank%s (dp %d x tp %d, ep %d) of "
            "version %s; parameters' hash %016" PRIx64 "\n",
-           dir, s->step, text_grouped(tokens, s->tokens), s->ranks, s->dp, s->tp, s->ep, m->version,
-           s->param_hash);
+           dir, s->step, text_grouped(tokens, s->tokens), s->ranks, text_s(s->ranks), s->dp, s->tp,
+           s->ep, m->version, s->param_hash);
     fflush(stdout);
 }
 

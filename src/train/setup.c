@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/place.h"
+#include "base/text.h"
 #include "base/version.h"
 #include "topo/device.h"
 #include "topo/wait.h"
@@ -179,9 +180,10 @@ static void measure_machine(struct run *run)
     struct profile_bounds *b = &run->bounds;
     run->peak_flops = measure_peak(run, run->cfg->train.compute_dtype);
     comm_all_reduce_host(&run->comm, AXIS_WORLD, &run->peak_flops, 1, REDUCE_SUM);
-    snprintf(
-        run->peak_source, sizeof run->peak_source, "measured %s products, %d ranks x %d threads",
-        run->cfg->train.compute_dtype == DTYPE_BF16 ? "BF16" : "F32", run->mesh.size, run->threads);
+    snprintf(run->peak_source, sizeof run->peak_source,
+             "measured %s products, %d rank%s x %d thread%s",
+             run->cfg->train.compute_dtype == DTYPE_BF16 ? "BF16" : "F32", run->mesh.size,
+             text_s(run->mesh.size), run->threads, text_s(run->threads));
     if (!run->cfg->debug.profile) return;
     b->flops_f32 = measure_peak(run, DTYPE_F32);
     b->flops_bf16 = measure_peak(run, DTYPE_BF16);

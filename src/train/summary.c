@@ -3,10 +3,13 @@
  * mesh, memory, data, steps, decay), after them the memory it has taken beside the plan.
  */
 #include "base/mem.h"
+#include "base/text.h"
 #include "base/version.h"
+#include "topo/device.h"
 #include "train/run.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static double mib(size_t bytes)
@@ -17,34 +20,53 @@ static double mib(size_t bytes)
 static void print_model(const struct run *run)
 {
     const struct config_model *c = &run->cfg->model;
-    printf("model   %lld parameters, %lld active a token; %d layers (%d dense), width %d, "
+    printf("model   %lld parameters, %lld active a token; %d layer%s (%d dense), width %d, "
            "%d experts top-%d + %d shared, MTP depth %d\n",
            (long long)(run->counts.params_total + run->counts.mtp_params),
-           (long long)run->counts.params_active, c->num_hidden_layers, c->first_k_dense_replace,
-           c->hidden_size, c->n_routed_experts, c->num_experts_per_tok, c->n_shared_experts,
-           c->num_nextn_predict_layers);
+           (long long)run->counts.params_active, c->num_hidden_layers, text_s(c->num_hidden_layers),
+           c->first_k_dense_replace, c->hidden_size, c->n_routed_experts, c->num_experts_per_tok,
+           c->n_shared_experts, c->num_nextn_predict_layers);
+}
+
+static void print_threads(const struct run *run)
+{
+    const char *by;
+    const int asked = mesh_threads_asked(run->cfg, &by), sharers = run->mesh.core_sharers;
+    if (asked > run->threads)
+        printf("warning %s %d lowered to %d: %d rank%s on %d core%s\n", by, asked, run->threads,
+               sharers, text_s(sharers), mesh_cores(), text_s(mesh_cores()));
+}
+
+/* Nobody who has asked for a GPU shall learn from the bill that it was idle. */
+static void print_idle_gpus(const struct run *run)
+{
+    const char *named = getenv("CUDA_VISIBLE_DEVICES");
+    const int n = named && device_n_visible() == 0 ? 0 : device_n_present("");
+    if (run->cfg->run.backend == RUN_BACKEND_AUTO && n > 0)
+        printf("note    %d NVIDIA GPU%s here, not used: this version trains on CPUs only\n", n,
+               text_s(n));
 }
 
 static void print_mesh(const struct run *run)
 {
     const struct mesh *m = &run->mesh;
-    printf("mesh    %d ranks x %d threads on %d nodes: dp %d x tp %d, experts edp %d x ep %d, "
+    printf("mesh    %d rank%s x %d thread%s on %d node%s: dp %d x tp %d, experts edp %d x ep %d, "
            "backend %s, %s\n",
-           m->size, run->threads, m->n_nodes, m->dp, m->tp, m->edp, m->ep, run->be->name,
+           m->size, text_s(m->size), run->threads, text_s(run->threads), m->n_nodes,
+           text_s(m->n_nodes), m->dp, m->tp, m->edp, m->ep, run->be->name,
            dtype_name(run->cfg->train.compute_dtype));
     if (run->peak_flops > 0)
         printf("peak    %.1f GFLOP/s (%s)\n", run->peak_flops * 1e-9, run->peak_source);
     else
         printf("peak    unknown: speed is told without a share of it\n");
-    if (run->cfg->run.threads > run->threads)
-        printf("warning run.threads %d lowered to %d: %d ranks share %d cores\n",
-               run->cfg->run.threads, run->threads, m->core_sharers, mesh_cores());
+    print_threads(run);
+    print_idle_gpus(run);
     if (m->core_sharers > mesh_cores())
-        printf("warning %d ranks share %d cores; mpirun -np %d would be faster\n", m->core_sharers,
-               mesh_cores(), m->size * mesh_cores() / m->core_sharers);
+        printf("warning %d ranks share %d core%s; mpirun -np %d would be faster\n", m->core_sharers,
+               mesh_cores(), text_s(mesh_cores()), m->size * mesh_cores() / m->core_sharers);
     const int used = m->machine_ranks * mesh_cores() / m->core_sharers;
     if (used < mesh_machine_cores())
-        printf("warning %d of this machine's %d cores are in use: mpirun has bound the ranks; "
+        printf("warning the ranks may use %d of this machine's %d cores: mpirun has bound them; "
                "--bind-to none lifts that\n",
                used, mesh_machine_cores());
 }
@@ -69,8 +91,8 @@ static void print_sources(const struct run *run)
 
     for (int s = 0; s < dataset_sources(ds) && dataset_sources(ds) > 1; s++) {
         const struct source_info source = dataset_source_info(ds, s);
-        printf("        %s: weight %.4g, %lld sequences, %.3g epochs in all\n", source.path,
-               source.share, (long long)source.n_samples,
+        printf("        %s: weight %.4g, %lld sequence%s, %.3g epochs in all\n", source.path,
+               source.share, (long long)source.n_samples, text_s(source.n_samples),
                (double)dataset_taken(ds, s, all) / (double)source.n_samples);
     }
 }
@@ -78,9 +100,10 @@ static void print_sources(const struct run *run)
 static void print_data(const struct run *run)
 {
     const struct dataset *t = run->train_data, *h = run->heldout_data;
-    printf("data    %lld tokens, %lld documents, %lld sequences of %d an epoch",
+    printf("data    %lld tokens, %lld document%s, %lld sequence%s of %d an epoch",
            (long long)dataset_tokens(t), (long long)dataset_documents(t),
-           (long long)dataset_samples(t), run->cfg->data.sequence_length);
+           text_s(dataset_documents(t)), (long long)dataset_samples(t), text_s(dataset_samples(t)),
+           run->cfg->data.sequence_length);
     if (h) printf("; held out %lld tokens", (long long)dataset_tokens(h));
     printf("\n");
     print_sources(run);
@@ -91,8 +114,8 @@ static void print_steps(const struct run *run)
     const struct config *c = run->cfg;
     const struct progress start = {0};
     const int batch = schedule_global_batch(c, &start), dp = run->mesh.dp;
-    printf("steps   %lld of %d sequences = micro-batch %d x %d accumulated x dp %d, %lld tokens\n",
-           (long long)c->train.steps, batch, c->train.micro_batch,
+    printf("steps   %lld of %d sequence%s = micro-batch %d x %d accumulated x dp %d, %lld tokens\n",
+           (long long)c->train.steps, batch, text_s(batch), c->train.micro_batch,
            schedule_micro_batches(c, batch, dp), dp, (long long)batch * c->data.sequence_length);
 }
 
@@ -121,8 +144,8 @@ static void print_decay(const struct run *run)
     const char *before = ", all but ";
     int n_decayed = 0;
     for (int i = 0; i < t->n_params; i++) n_decayed += t->param[i].decay;
-    printf("decay   %g on %d of %d tensors", run->cfg->optimizer.weight_decay, n_decayed,
-           t->n_params);
+    printf("decay   %g on %d of %d tensor%s", run->cfg->optimizer.weight_decay, n_decayed,
+           t->n_params, text_s(t->n_params));
     for (int i = 0; i < t->n_params; i++) {
         if (!is_news(t, i)) continue;
         const char *kind = kind_of(&t->param[i]);

@@ -204,8 +204,9 @@ static void print_notes(const struct export *e)
     char bytes[TEXT_NUMBER];
     int64_t sum = 0;
     for (int f = 0; f < e->out.n_files; f++) sum += e->out.file_bytes[f];
-    printf("%s: step %" PRId64 ": %d tensors in %d files, %s bytes\n", e->o->arg[1],
-           e->c.manifest.state.step, e->out.n_tensors, e->out.n_files, text_grouped(bytes, sum));
+    printf("%s: step %" PRId64 ": %d tensors in %d file%s, %s bytes\n", e->o->arg[1],
+           e->c.manifest.state.step, e->out.n_tensors, e->out.n_files, text_s(e->out.n_files),
+           text_grouped(bytes, sum));
     if (m->latent_norm_eps != HF_LATENT_EPS)
         printf("note: latent_norm_eps is %g; Hugging Face's classes use 1e-6 all the same, so that "
                "losses differ a little\n",

@@ -300,8 +300,8 @@ static void print_notes(const struct import *im, int64_t n_left_out)
     if (im->set.unused && *im->set.unused)
         printf("note: keys of config.json that have no meaning here: %s\n", im->set.unused);
     if (n_left_out)
-        printf("note: %" PRId64 " tensors left out, of MTP modules that the model does not have\n",
-               n_left_out);
+        printf("note: %" PRId64 " tensor%s left out, of MTP modules that the model does not have\n",
+               n_left_out, text_s(n_left_out));
 }
 
 int cmd_import(const struct options *o)

@@ -79,9 +79,9 @@ static int verify(const char *dir)
     else
         code = verify_parts(&c);
     if (code == CODE_DONE)
-        printf("%s: good: %d tensors in %d boxes and %d files, %.1f MB\n", dir,
+        printf("%s: good: %d tensors in %d boxes and %d file%s, %.1f MB\n", dir,
                c.manifest.n_tensors, c.manifest.n_boxes, c.manifest.n_files,
-               (double)total_bytes(&c.manifest) * 1e-6);
+               text_s(c.manifest.n_files), (double)total_bytes(&c.manifest) * 1e-6);
     checkpoint_close(&c);
     return code;
 }

@@ -14,9 +14,9 @@ static void print_state(const struct manifest *m)
 {
     const struct ckpt_state *s = &m->state;
     char tokens[TEXT_NUMBER], samples[TEXT_NUMBER];
-    printf("written by dsv3 %s on %d ranks: dp %d x tp %d, ep %d\n", m->version, s->ranks, s->dp,
-           s->tp, s->ep);
-    printf("step %" PRId64 ", %s tokens, %s samples, %" PRId64 " steps skipped", s->step,
+    printf("written by dsv3 %s on %d rank%s: dp %d x tp %d, ep %d\n", m->version, s->ranks,
+           text_s(s->ranks), s->dp, s->tp, s->ep);
+    printf("step %" PRId64 ", %s tokens, %s samples, %" PRId64 " skipped", s->step,
            text_grouped(tokens, s->tokens), text_grouped(samples, s->samples), s->skipped);
     if (isfinite(s->loss)) printf(", loss %.9g", s->loss);
     printf("\nparam_hash %016" PRIx64 ", data %016" PRIx64 ", held out %016" PRIx64
@@ -62,7 +62,7 @@ static int try_show(struct checkpoint *c, const char *pattern, float *buffer, st
         n_elements += t->n;
         n_shown++;
     }
-    printf("%d tensors of %d, %s elements\n", n_shown, m->n_tensors,
+    printf("%d of %d tensors, %s elements\n", n_shown, m->n_tensors,
            text_grouped(count, n_elements));
     return 0;
 }

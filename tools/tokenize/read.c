@@ -1,6 +1,8 @@
 /* read.c - checking shards, and their text; see tokenize.h. */
 #include "tokenize.h"
 
+#include "base/text.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +72,7 @@ static void print_info(const struct shard *shard, uint32_t max)
     if (i->by_id)
         printf("documents by id, ");
     else
-        printf("%ld documents, ", (long)i->n_documents);
+        printf("%ld document%s, ", (long)i->n_documents, text_s(i->n_documents));
     printf("u%u, vocabulary %lu, largest id %u, ", 8 * i->id_bytes, (unsigned long)i->vocab_size,
            max);
     if (i->max_id >= 0)
@@ -107,9 +109,9 @@ int verify_shards(const struct options *o)
     }
     XXH64_freeState(sum.hash);
     if (code == CODE_DONE)
-        printf("%d shard%s: %lu tokens, %lu documents, fingerprint 0x%016lx\n", o->n_paths,
-               o->n_paths > 1 ? "s" : "", (unsigned long)n_tokens, (unsigned long)n_documents,
-               (unsigned long)fingerprint);
+        printf("%d shard%s: %lu tokens, %lu document%s, fingerprint 0x%016lx\n", o->n_paths,
+               text_s(o->n_paths), (unsigned long)n_tokens, (unsigned long)n_documents,
+               text_s((int64_t)n_documents), (unsigned long)fingerprint);
     return code;
 }
 

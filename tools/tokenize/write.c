@@ -2,6 +2,7 @@
 #include "tokenize.h"
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "data/corpus.h"
 
 #include <stdio.h>
@@ -158,7 +159,8 @@ static void output_commit(struct output *out, bool force)
     for (int i = 0; i < out->n; i++) shard_writer_commit(out->writer[i]);
     if (force) remove_others(out);
     shard_path(name, out->path, out->shard_tokens > 0, 0);
-    printf("%s: %ld tokens, %ld documents", name, (long)out->n_tokens, (long)out->n_documents);
+    printf("%s: %ld tokens, %ld document%s", name, (long)out->n_tokens, (long)out->n_documents,
+           text_s(out->n_documents));
     if (out->n > 1) printf(", in %d shards", out->n);
     printf("\n");
     free(out->writer);
