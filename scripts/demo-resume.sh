@@ -2,7 +2,7 @@
 # asked to stop halfway (as a batch system does) and gone on with half as many ranks; then both loss
 # curves. They are the same training: only the order of sums differs.
 half=$((ranks / 2)) again=$run-resumed
-[ -s "$run/checkpoints/latest/manifest.json" ] || train $ranks $run
+[ -s "$run/checkpoints/latest/manifest.json" ] || train $ranks $run $anew
 
 rm -rf "$again"
 echo
@@ -24,7 +24,7 @@ echo "stopped after step $stopped with exit code 75: saved, run me again"
 
 echo
 echo "On with $half ranks instead of $ranks:"
-train $half "$again" run.resume=auto
+train $half "$again"
 
 # step and loss of every training step
 losses() {

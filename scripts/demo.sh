@@ -38,12 +38,13 @@ train() {
     $then mpirun --bind-to none -np "$np" "$BUILD/dsv3" train "$@"
 }
 then=
+anew='run.overwrite=true run.resume=none' # a demo may be repeated, from its beginning
 
 if [ "${1:-}" = resume ]; then
     . scripts/demo-resume.sh
     exit
 fi
-train $ranks $run "$@"
+train $ranks $run $anew "$@"
 
 loss=$(sed -n 's/.*"eval_loss": *\([-+.0-9e]*\).*/\1/p' $run/metrics.jsonl | tail -n 1)
 cat <<END

@@ -18,7 +18,7 @@ static inline void ckpt_open(struct ckpt *c, const char *run_dir, int64_t step)
 {
     char root[CKPT_PATH];
     struct fault fault = {0};
-    snprintf(root, sizeof root, "%.4000s/checkpoints", run_dir);
+    path_print(root, "%s/checkpoints", run_dir);
     store_path(c->dir, root, step);
     const int bad = manifest_try_read(&c->manifest, c->dir, &fault);
     CHECK(!bad, "%s", fault.why);

@@ -58,7 +58,9 @@ static inline struct mesh metrics_mesh(int rank)
 /* run.dir as a run that starts anew makes it. */
 static inline void metrics_begin(const struct config *cfg, int rank)
 {
-    if (rank == 0) rundir_claim(cfg);
+    struct fault fault = {0};
+    const int bad = rank == 0 ? rundir_try_claim(cfg, &fault) : 0;
+    CHECK_CODE(fault.code, !bad, "%s", fault.why);
 }
 
 /* A whole run: one step, one evaluation, the parameter hash. */

@@ -15,10 +15,12 @@ check_saved() {
         fail "$1: latest is not the newest"
     perl - "$2" "$3" "$tmp/$1.err" "$tmp/$1/checkpoints" <<'PERL' || fail "$1: see above"
         my ($steps, $error, $err, $root) = @ARGV;
-        my (%line, $bad);
+        my (%line, $bad, $link);
         sub said { print "@_\n"; $bad = 1; }
         open my $in, '<', $err or die;
         while (<$in>) {
+            next if /checkpoints.latest.*: \Q$error\E; checkpoints are good without that link$/
+                && !$link++;
             my ($step, $why) = /^warning .*checkpoint of step (\d+): (.*); training goes on$/
                 or said("another line: $_");
             said("two lines of step $step") if $line{$step}++;
@@ -43,7 +45,7 @@ goes_on() {
 }
 faulty '' must_train whole 2 $saving train.steps=60
 checkpoints_of whole >"$tmp/whole.digests"
-later goes_on calls 54 'Input/output error' 'FAULTY_HOW=EIO FAULTY_AT=walk
+later goes_on calls 47 'Input/output error' 'FAULTY_HOW=EIO FAULTY_AT=walk
     FAULTY_CALL=sync,open,close,truncate,rename,mkdir,symlink'
 later goes_on full 26 'No space left on device' 'FAULTY_HOW=ENOSPC FAULTY_AT=walk
     FAULTY_CALL=write FAULTY_STRIDE=13'

@@ -17,7 +17,7 @@ lost() {
     [ $code = 74 ] || fail "$name: exit code $code: $(cat "$tmp/$name.err")"
     [ "$(grep -c '^warning .*of step 6: .*No space left on device$' "$tmp/$name.err")" = \
         "$warnings" ] || fail "$name: $(cat "$tmp/$name.err")"
-    grep -q '^warning .*its last checkpoint could not be written: .* goes on after step 4$' \
+    grep -q '^warning .*its last checkpoint could not be written: .* resumes after step 4$' \
         "$tmp/$name.err" || fail "$name: $(cat "$tmp/$name.err")"
     [ "$(wc -l <"$tmp/$name.err")" = $((warnings + 1)) ] || fail "$name: more lines"
     grep -q '^done: 6 steps' "$tmp/$name.out" || fail "$name: no end: $(cat "$tmp/$name.out")"

@@ -61,7 +61,7 @@ grep -q 'of 24 tokens now: goes on with sequence 42, 16 tokens before' "$tmp/une
 first new 2 2 data.train="$tmp/heldout.tok.zst" run.init_from="$tmp/run" \
     model.num_nextn_predict_layers=0 model.moe_intermediate_size=16 model.rope_theta=20000
 for line in 'model.rope_theta: 10000 in the checkpoint, 20000 now' \
-    '^init .*tensors from .*/run/checkpoints/latest' \
+    '^init .*tensors from .*/run/checkpoints/step-00000004' \
     'not taken: model/model.layers.1.mlp.experts.0.up_proj.weight \[16, 64\], .* as \[32, 64\]' \
     'not used: model/model.layers.4.eh_proj.weight'; do
     grep -q "$line" "$tmp/new.out" || fail "'$line' is not in: $(cat "$tmp/new.out")"

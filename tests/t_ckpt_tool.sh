@@ -63,6 +63,8 @@ at=$(sed -n 's/.*"model\/model.norm.weight".*"offset": \([0-9]*\),.*/\1/p' \
 flip "$root/step-00000005/tensors-00000.h5" $((at + 5))
 says 65 'step-00000005/tensors-00000.h5: model/model.norm.weight, box of 16 elements' verify "$root"
 [ "$(grep -c ': good: ' "$tmp/said")" = 5 ] || fail "$(cat "$tmp/said")"
+says 65 'nothing removed, since .*step-00000005.*model.norm.weight' prune "$root" --keep-last 1
+[ "$(ls -d "$root"/step-* | wc -l)" = 6 ] || fail 'the good ones were removed'
 flip "$root/step-00000005/tensors-00000.h5" 3
 says 65 'tensors-00000.h5: the bytes around its tensors' verify "$root/step-00000005"
 [ "$(grep -c '^dsv3-ckpt: ' "$tmp/said")" = 2 ] || fail "not two faults: $(cat "$tmp/said")"

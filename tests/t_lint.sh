@@ -48,6 +48,8 @@ code src/model/z.c 'extern in a .c file' 'extern int x;'
 code src/model/z.c 'HAVE_CUDA is tested only' '#ifdef HAVE_CUDA'
 code src/model/z.c 'typedef' 'typedef int thing;'
 code src/model/z.c 'end the program' 'static void f(void) { exit(1); }'
+code src/train/z.c 'a path that is cut' 'int n = snprintf(path, sizeof path, "%s/latest", root);'
+code tools/ckpt/z.c 'a path that is cut' 'int n = snprintf(path, n, "%.4000s.tmp", root);'
 code src/model/z.h 'header without #pragma once' 'int f(void);'
 code tests/t_z.c 'is followed by .// TEST' 'int main(void) { return 0; } // TEST ranks=1'
 code src/model/z.c "$(printf 'TO''DO') left" "$(printf '/* TO''DO: more */')"

@@ -30,7 +30,7 @@ static const char usage[] =
     "    --model YAML         the model, instead of what HFDIR/config.json says\n"
     "\n"
     "A DIR is a run's directory or the checkpoints in it, a STEPDIR one of its step-NNNNNNNN, or\n"
-    "DIR for the latest.\n";
+    "DIR for its newest whole one.\n";
 
 static const struct command {
     const char *name;

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE /* sync_file_range */
 #include "ckpt/io.h"
 
+#include "base/path.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -110,8 +112,8 @@ char *io_try_read_file(const char *path, int64_t max, int64_t *bytes, struct fau
 
 int io_try_make_dirs(const char *dir, struct fault *fault)
 {
-    char path[4096];
-    snprintf(path, sizeof path, "%s", dir);
+    char path[PATH_BYTES];
+    path_print(path, "%s", dir);
     for (char *at = path + 1;; at++) {
         if (*at != '/' && *at != '\0') continue;
         const char end = *at;

@@ -4,6 +4,7 @@
  */
 #include "ckpt/manifest.h"
 
+#include "base/path.h"
 #include "ckpt/io.h"
 
 #include <errno.h>
@@ -357,13 +358,13 @@ int manifest_try_parse(struct manifest *m, const char *text, const char *where, 
     return bad;
 }
 
-static int check_sizes(const struct manifest *m, const char *dir, struct fault *fault)
+int manifest_try_check_files(const struct manifest *m, const char *dir, struct fault *fault)
 {
-    char path[4096];
+    char path[PATH_BYTES];
     struct stat st;
     for (int i = 0; i < m->n_files; i++) {
         const struct ckpt_file *f = &m->file[i];
-        snprintf(path, sizeof path, "%s/%s", dir, f->name);
+        path_print(path, "%s/%s", dir, f->name);
         if (stat(path, &st) != 0)
             return fault_set(fault, CODE_NO_INPUT, "%s: %s", path, strerror(errno));
         if (!S_ISREG(st.st_mode) || st.st_size != f->bytes)
@@ -375,16 +376,16 @@ static int check_sizes(const struct manifest *m, const char *dir, struct fault *
 
 int manifest_try_read(struct manifest *m, const char *dir, struct fault *fault)
 {
-    char path[4096];
+    char path[PATH_BYTES];
     int64_t bytes;
     *m = (struct manifest){0};
-    snprintf(path, sizeof path, "%s/" CKPT_MANIFEST, dir);
+    path_print(path, "%s/" CKPT_MANIFEST, dir);
     char *text = io_try_read_file(path, MAX_MANIFEST, &bytes, fault);
     if (!text) return -1;
     int bad = strlen(text) == (size_t)bytes ? manifest_try_parse(m, text, path, fault)
                                             : fault_set(fault, CODE_DATA, "%s: a zero byte", path);
     free(text);
-    if (!bad) bad = check_sizes(m, dir, fault);
+    if (!bad) bad = manifest_try_check_files(m, dir, fault);
     return bad;
 }
 

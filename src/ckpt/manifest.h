@@ -76,6 +76,9 @@ struct manifest {
 int manifest_try_read(struct manifest *manifest, const char *dir, struct fault *fault);
 void manifest_free(struct manifest *manifest);
 
+/* The last of these: the files are there, of the right sizes. */
+int manifest_try_check_files(const struct manifest *manifest, const char *dir, struct fault *fault);
+
 /* The text of manifest.json, NUL-terminated, to be freed with free(), and back. where: the file,
  * for messages. */
 char *manifest_to_text(const struct manifest *manifest);

@@ -32,7 +32,7 @@ void ckpt_reader_free(struct ckpt_reader *r)
 
 static const char *file_path(char path[CKPT_PATH], const struct ckpt_reader *r, int file)
 {
-    snprintf(path, CKPT_PATH, "%s/%s", r->dir, r->manifest->file[file].name);
+    path_print(path, "%s/%s", r->dir, r->manifest->file[file].name);
     return path;
 }
 
@@ -154,11 +154,20 @@ int ckpt_try_verify_config(struct ckpt_reader *r, struct fault *fault)
 {
     char path[CKPT_PATH];
     int64_t bytes;
-    snprintf(path, sizeof path, "%s/config.yaml", r->dir);
+    path_print(path, "%s/config.yaml", r->dir);
     const int64_t want = (int64_t)strlen(r->manifest->config);
     char *text = io_try_read_file(path, want + 1, &bytes, fault);
     if (!text) return -1;
     const bool same = bytes == want && !memcmp(text, r->manifest->config, (size_t)want);
     free(text);
     return same ? 0 : fault_set(fault, CODE_DATA, "%s: is not what the manifest says", path);
+}
+
+int ckpt_try_verify(struct ckpt_reader *r, struct fault *fault)
+{
+    const struct manifest *m = r->manifest;
+    int bad = ckpt_try_verify_config(r, fault);
+    for (int i = 0; !bad && i < m->n_files; i++) bad = ckpt_try_verify_file(r, i, fault);
+    for (int i = 0; !bad && i < m->n_boxes; i++) bad = ckpt_try_verify_box(r, i, fault);
+    return bad;
 }

@@ -66,7 +66,8 @@ const struct key config_keys[] = {
     INT64("run.seed", run.seed, 0, "1234", "seed of initial weights and sample order"),
     CHOICE("run.backend", run.backend, backends, "auto",
            "where to compute; auto: cpu, as this version has no cuda"),
-    BOOL("run.overwrite", run.overwrite, "false", "start although run.dir is not empty"),
+    BOOL("run.overwrite", run.overwrite, "false",
+         "start anew where an earlier run has been: its checkpoints are removed"),
     TEXT(
         "run.resume", run.resume, 0, "auto",
         "auto: go on from the newest whole checkpoint in run.dir; none: start anew; or the path of "

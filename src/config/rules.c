@@ -3,6 +3,7 @@
  * the keys it reads, the one to change first; it is skipped when one of them is bad or missing, so
  * that one mistake gives one message.
  */
+#include "base/path.h"
 #include "base/text.h"
 #include "config/value.h"
 
@@ -274,7 +275,15 @@ static void dump_in_run(struct check *c)
                (long long)c->cfg->debug.dump_step, (long long)c->cfg->train.steps);
 }
 
+/* checkpoints/step-NNNNNNNN.tmp/tensors-NNNNN.h5 and its like lie in it. */
+static void dir_has_room(struct check *c)
+{
+    const size_t n = strlen(c->cfg->run.dir), room = PATH_BYTES - 128;
+    if (n > room) broken(c, "found a path of %zu bytes, expected at most %zu", n, room);
+}
+
 static const struct rule rules[] = {
+    {{"run.dir"}, dir_has_room},
     {{"data.sequence_length", "model.max_position_embeddings", "data.train"}, context_length},
     {{"data.heldout", "data.train"}, heldout_is_apart},
     {{"data.heldout"}, heldout_weights},

@@ -3,6 +3,7 @@
  * layouts and for finding bad data.
  */
 #include "base/err.h"
+#include "base/path.h"
 #include "train/run.h"
 
 #include <errno.h>
@@ -61,12 +62,12 @@ static void dump_part(const struct run *run, FILE *out, int64_t sample, int64_t 
 }
 
 /* The step's first micro-batch replaces what an earlier run has left. */
-static FILE *open_dump(const struct run *run, char *path, size_t n, bool first)
+static FILE *open_dump(const struct run *run, char path[PATH_BYTES], bool first)
 {
     const long long step = (long long)run->progress.step + 1;
-    snprintf(path, n, "%s/dump-step-%lld", run->cfg->run.dir, step);
+    path_print(path, "%s/dump-step-%lld", run->cfg->run.dir, step);
     CHECK_CODE(CODE_IO, mkdir(path, 0777) == 0 || errno == EEXIST, "%s: %s", path, strerror(errno));
-    snprintf(path, n, "%s/dump-step-%lld/rank-%05d.jsonl", run->cfg->run.dir, step, run->mesh.rank);
+    path_print(path, "%s/dump-step-%lld/rank-%05d.jsonl", run->cfg->run.dir, step, run->mesh.rank);
     FILE *out = fopen(path, first ? "w" : "a");
     CHECK_CODE(CODE_IO, out, "%s: %s", path, strerror(errno));
     return out;
@@ -74,8 +75,8 @@ static FILE *open_dump(const struct run *run, char *path, size_t n, bool first)
 
 void run_dump(struct run *run, const int64_t *sample)
 {
-    char path[4096];
-    FILE *out = open_dump(run, path, sizeof path, sample == run->sample);
+    char path[PATH_BYTES];
+    FILE *out = open_dump(run, path, sample == run->sample);
     const struct flow *f = &run->model.flow;
     const int64_t first = first_token(&run->model);
     for (int64_t at = 0; at < f->N;) {

@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +24,7 @@ struct metrics {
     struct console console;
     bool writes; /* on rank 0 */
     int fd;
-    char path[PATH_MAX];
+    char path[PATH_BYTES];
     double start_s, first_done_s; /* when the run and when its second step began */
     double *tok_s;                /* of every step */
     struct run_summary sum;
@@ -107,7 +106,7 @@ struct metrics *metrics_open(const struct config *cfg, const struct mesh *mesh,
                                    .flop_per_token = id->flop_per_token,
                                    .peak_flops = id->peak_flops,
                                    .peak_source = id->peak_source};
-    rundir_metrics(cfg->run.dir, mx->path, sizeof mx->path);
+    rundir_metrics(cfg->run.dir, mx->path);
     const int how = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (id->goes_on ? 0 : O_TRUNC);
     mx->fd = open(mx->path, how, 0666);
     CHECK_CODE(CODE_IO, mx->fd >= 0, "cannot open %s: %s", mx->path, strerror(errno));

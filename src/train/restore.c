@@ -18,19 +18,33 @@
 
 /* The checkpoints that may be taken, in the order in which they are tried. Rank 0 knows them. */
 struct candidates {
-    char root[PATH_MAX];
+    char root[CKPT_PATH];
     int64_t *step; /* NULL: one, by its path */
     int n, next;
     bool named; /* run.resume is a path: there is no other choice */
+    bool own;   /* of run.dir */
 };
 
-/* Whether the path is in run.dir. */
-static bool is_inside(const char *path, const char *run_dir)
+/* Whether the directory is this one, or lies in it. */
+static bool is_within(const char *real, const char *dir)
 {
-    char a[PATH_MAX], b[PATH_MAX];
-    if (!realpath(path, a) || !realpath(run_dir, b)) return false;
+    char b[PATH_MAX];
+    if (!realpath(dir, b)) return false;
     const size_t n = strlen(b);
-    return !strncmp(a, b, n) && (a[n] == '/' || a[n] == '\0');
+    return !strncmp(real, b, n) && (real[n] == '/' || real[n] == '\0');
+}
+
+/* Whether what run.resume names lies in run.dir. Where a checkpoint's own name leads to does not
+ * matter, when that is a link: it is run.dir that has it. */
+static bool is_own(const char *resume, const char *run_dir, const char *root)
+{
+    char dir[CKPT_PATH], real[PATH_MAX];
+    store_resolve(dir, resume);
+    for (size_t n = strlen(dir); n > 1 && dir[n - 1] == '/';) dir[--n] = '\0';
+    char *slash = strrchr(dir, '/');
+    if (slash) slash[slash == dir] = '\0';
+    if (!realpath(slash ? dir : ".", real)) return false;
+    return is_within(real, run_dir) || is_within(real, root);
 }
 
 /* run.dir's own come before one elsewhere that the run once started from. */
@@ -41,9 +55,9 @@ static void find_candidates(struct candidates *c, const struct config *cfg)
     const char *resume = cfg->run.resume;
     *c = (struct candidates){0};
     if (!strcmp(resume, "none")) return;
-    save_root(cfg, c->root, sizeof c->root);
-    if (strcmp(resume, "auto") != 0 && is_inside(resume, cfg->run.dir)) {
-        c->named = true;
+    save_root(cfg, c->root);
+    if (strcmp(resume, "auto") != 0 && is_own(resume, cfg->run.dir, c->root)) {
+        c->named = c->own = true;
         c->n = 1;
         return;
     }
@@ -54,7 +68,8 @@ static void find_candidates(struct candidates *c, const struct config *cfg)
         warn_line("%s/step-%08" PRId64 ".tmp was not finished, and is not looked at", c->root,
                   unfinished[i]);
     free(unfinished);
-    if (c->n > 0 || !strcmp(resume, "auto")) return;
+    c->own = c->n > 0;
+    if (c->own || !strcmp(resume, "auto")) return;
     c->named = true;
     c->n = 1;
 }
@@ -67,7 +82,7 @@ static void offer(const char *broken, char text[CKPT_PATH + 64])
     int64_t *steps = NULL;
     *text = '\0';
     if (!realpath(broken, real)) return;
-    snprintf(root, sizeof root, "%.4000s", real);
+    path_print(root, "%s", real);
     char *slash = strrchr(root, '/');
     if (!slash || slash == root) return;
     *slash = '\0';
@@ -170,7 +185,7 @@ static bool next_candidate(struct run *run, struct candidates *c, char dir[CKPT_
     char *shared = mesh_broadcast_text(text ? text : "");
     char *where = mesh_broadcast_text(text ? dir : "");
     free(text);
-    snprintf(dir, CKPT_PATH, "%s", where);
+    path_print(dir, "%s", where);
     const bool found = *shared;
     if (found) {
         const int bad = manifest_try_parse(m, shared, dir, &fault);
@@ -189,12 +204,13 @@ void run_resume(struct run *run)
     char dir[CKPT_PATH];
     bool done = false;
     if (run->mesh.rank == 0) find_candidates(&c, run->cfg);
+    run->resumes_again = strcmp(run->cfg->run.resume, "none") != 0 && !(c.named && c.own);
     while (!done && next_candidate(run, &c, dir, &m)) {
         if (run->mesh.rank == 0) check_fit(run, &m, dir);
         done = load_try_all(run, &m, dir, &fault) == 0;
         if (done) {
             say_resumed(run, &m, dir);
-            run->resumed_own = run->mesh.rank == 0 && is_inside(dir, run->cfg->run.dir);
+            run->resumed_own = c.own;
             set_progress(run, &m.state);
         } else if (run->mesh.rank == 0) {
             if (c.named) refuse_named(dir, &fault);
@@ -212,12 +228,21 @@ void run_resume(struct run *run)
     run->resumed = done;
 }
 
-/* A run that starts anew where an old one was: its checkpoints would be taken for this one's. */
+/* A run that starts anew where an old one was, as it was told to: the checkpoints of that would be
+ * taken for this one's. */
 static void remove_checkpoints(const struct run *run)
 {
-    char root[PATH_MAX];
+    char root[CKPT_PATH];
     struct fault fault = {0};
-    const int bad = store_try_remove(save_root(run->cfg, root, sizeof root), &fault);
+    int64_t *steps;
+    if (!run->cfg->run.overwrite) return;
+    const int n = store_try_list(save_root(run->cfg, root), &steps, &fault);
+    if (n > 0)
+        warn_line("run.overwrite: removing all checkpoints of an earlier run in %s, the newest of "
+                  "step %lld",
+                  root, (long long)steps[0]);
+    free(steps);
+    const int bad = n < 0 ? -1 : store_try_clear(root, &fault);
     CHECK_CODE(fault.code, !bad, "%s", fault.why);
 }
 
@@ -243,12 +268,11 @@ static void start_from_weights(struct run *run)
 /* Later checkpoints are broken, or of steps that will be done again. */
 static void set_later_aside(const struct run *run)
 {
-    char root[PATH_MAX];
+    char root[CKPT_PATH];
     struct fault fault = {0};
-    const int n =
-        store_try_set_aside(save_root(run->cfg, root, sizeof root), run->progress.step, &fault);
+    const int n = store_try_set_aside(save_root(run->cfg, root), run->progress.step, &fault);
     CHECK_CODE(fault.code, n >= 0, "%s", fault.why);
-    if (n > 0) printf("resume  %d later checkpoints are named .left now\n", n);
+    if (n > 0) printf("resume  renamed %d later checkpoints to *.left\n", n);
 }
 
 void run_begin(struct run *run)
@@ -259,7 +283,9 @@ void run_begin(struct run *run)
         set_later_aside(run);
         has_eval = rundir_cut_metrics(run->cfg->run.dir, run->progress.step);
     } else if (run->mesh.rank == 0) {
-        rundir_claim(run->cfg);
+        struct fault fault = {0};
+        const int bad = rundir_try_claim(run->cfg, &fault);
+        CHECK_CODE(fault.code, !bad, "%s", fault.why);
         remove_checkpoints(run);
     }
     comm_all_reduce_host(&run->comm, AXIS_WORLD, &has_eval, 1, REDUCE_MAX);

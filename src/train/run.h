@@ -51,6 +51,7 @@ struct run {
     struct progress progress;
     bool resumed;       /* from a checkpoint */
     bool resumed_own;   /* one of run.dir; known to rank 0 */
+    bool resumes_again; /* so will the same command, from the newest; known to rank 0 */
     bool has_eval;      /* its metrics have the evaluation after its step */
     int skipped_in_row; /* steps, up to now */
     double last_loss;   /* of the last step */

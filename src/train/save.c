@@ -11,7 +11,6 @@
 #include "train/pieces.h"
 #include "train/writer.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +31,7 @@ struct saver {
     int n_all;
     struct manifest manifest; /* of the save on its way; rank 0 */
     char *config;
-    char root[PATH_MAX];
+    char root[CKPT_PATH];
     enum save_phase phase;
     int64_t last_step;       /* that is safe; -1: none */
     bool failed;             /* the last that was begun */
@@ -47,11 +46,9 @@ bool save_wanted(const struct config *cfg)
            cfg->run.exit_after > 0;
 }
 
-const char *save_root(const struct config *cfg, char *path, size_t n)
+const char *save_root(const struct config *cfg, char path[CKPT_PATH])
 {
-    CHECK_CODE(CODE_CONFIG, snprintf(path, n, "%s/checkpoints", cfg->run.dir) < (int)n,
-               "run.dir is longer than %zu bytes", n);
-    return path;
+    return path_print(path, "%s/checkpoints", cfg->run.dir);
 }
 
 /* Touched at once, or the first save would pay for it. */
@@ -149,7 +146,7 @@ void save_init(struct run *run)
     run->saver = s;
     s->last_step = -1;
     s->last_s = clock_s();
-    save_root(run->cfg, s->root, sizeof s->root);
+    save_root(run->cfg, s->root);
     pieces_init(&s->pieces, run);
     find_layout(run, s);
     writer_init(&s->writer, run, &s->pieces, s->n_files);
@@ -245,7 +242,7 @@ static void give_up(struct run *run, struct saver *s, const struct fault *mine)
     const bool ends = run->progress.step == run->cfg->train.steps || run->agreed.stop > 0;
     s->phase = SAVE_IDLE;
     s->failed = true;
-    if (run->mesh.rank == 0) store_try_remove(store_tmp_path(tmp, s->root, step), &fault);
+    if (run->mesh.rank == 0) store_try_drop(store_tmp_path(tmp, s->root, step), &fault);
     snprintf(why, sizeof why, "checkpoint of step %lld: %s", (long long)step, mine->why);
     if (run->cfg->checkpoint.on_error == ON_ERROR_STOP)
         AGREE(MPI_COMM_WORLD, mine->code == CODE_DONE, mine->code, why);
@@ -297,8 +294,9 @@ bool save_lost(const struct run *run)
     const struct saver *s = run->saver;
     if (!s || !s->failed) return false;
     if (run->mesh.rank == 0)
-        warn_line("the run is done, but its last checkpoint could not be written: the same command "
-                  "goes on after step %lld",
+        warn_line("the run is done, but its last checkpoint could not be written: %s resumes after "
+                  "step %lld",
+                  run->resumes_again ? "the same command" : "run.resume=auto",
                   s->last_step > 0 ? (long long)s->last_step : 0LL);
     return true;
 }

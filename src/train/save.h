@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "ckpt/store.h"
 #include "train/run.h"
 
 /* Whether the settings ask for any checkpoint. */
@@ -22,7 +23,7 @@ void save_init(struct run *run);
 void save_free(struct run *run);
 
 /* run.dir/checkpoints. Returns path. */
-const char *save_root(const struct config *cfg, char *path, size_t n);
+const char *save_root(const struct config *cfg, char path[CKPT_PATH]);
 
 /* Whether settings and clock ask for one after the step just done; equal on all ranks. */
 bool save_due(const struct run *run);

@@ -42,6 +42,8 @@ enum exit_code stop_save(struct run *run)
     if (run->mesh.rank == 0)
         printf("stopped by %s after step %lld of %lld: %s\n", why, (long long)run->progress.step,
                (long long)run->cfg->train.steps,
-               saved ? "saved, the same command goes on from here" : "not saved");
+               !saved               ? "not saved"
+               : run->resumes_again ? "saved, the same command resumes from here"
+                                    : "saved, run.resume=auto resumes from here");
     return saved ? CODE_REQUEUE : CODE_IO;
 }

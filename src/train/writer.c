@@ -62,7 +62,7 @@ struct out {
 /* The file may not be there yet: its headers come from rank 0, whenever they do. */
 static int try_open(struct writer *w, struct out *out, int file)
 {
-    snprintf(out->path, sizeof out->path, "%.3900s/tensors-%05d.h5", w->dir, file);
+    path_print(out->path, "%s/tensors-%05d.h5", w->dir, file);
     out->fd = io_try_create(out->path, O_RDWR, &w->fault);
     if (out->fd < 0) return -1;
     return w->layout ? layout_try_write(&w->layout->file[file], out->fd, out->path, &w->fault) : 0;
@@ -168,7 +168,12 @@ static void publish(struct writer *w)
     struct fault fault = {0};
     if (store_try_publish(w->root, w->manifest, &w->fault)) return;
     w->safe_s = clock_s();
-    if (store_try_prune(w->root, w->keep_last, w->keep_every, -1, &fault))
+    const int64_t step = w->manifest->state.step;
+    if (store_try_move_latest(w->root, step, &fault) && !w->told_latest) {
+        warn_line("%s; checkpoints are good without that link", fault.why);
+        w->told_latest = true;
+    }
+    if (store_try_prune(w->root, w->keep_last, w->keep_every, step, &fault))
         warn_line("old checkpoints: %s", fault.why);
 }
 

@@ -28,6 +28,7 @@ struct writer {
     const struct manifest *manifest; /* the same; NULL: the job writes boxes */
     int keep_last;
     int64_t keep_every;
+    bool told_latest;
     double safe_s; /* when it had its name */
     pthread_t thread;
     bool running; /* not joined */

@@ -38,7 +38,7 @@ int report(const struct fault *fault);
 /* All of them, a line each; returns code. */
 int report_all(const struct err_list *errs, enum exit_code code);
 
-/* A checkpoint for reading; a directory of checkpoints stands for its `latest`. Free with
+/* A checkpoint for reading; a directory of checkpoints stands for its newest whole one. Free with
  * checkpoint_close, also after a fault. */
 struct checkpoint {
     char dir[CKPT_PATH];

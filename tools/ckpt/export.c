@@ -41,8 +41,8 @@ struct export
 static int try_read_config(struct export *e, struct fault *fault)
 {
     struct err_list errs = {0};
-    char name[CKPT_PATH + 32];
-    snprintf(name, sizeof name, "%s/" CKPT_MANIFEST ", its config", e->o->arg[0]);
+    char name[CKPT_PATH];
+    path_print(name, "%s/" CKPT_MANIFEST ", its config", e->o->arg[0]);
     char *yaml = hf_config_section(e->c.manifest.config);
     if (!yaml) return fault_set(fault, CODE_DATA, "%s: no section model", name);
     const int bad = config_try_read(&e->cfg, name, yaml, &errs);
@@ -136,8 +136,8 @@ static int try_write_tensor(struct export *e, int i, int fd, const char *path, s
 
 static int try_write_shard(struct export *e, int f, struct fault *fault)
 {
-    char name[ST_FILE_NAME], path[CKPT_PATH + ST_FILE_NAME];
-    snprintf(path, sizeof path, "%s/%s", e->tmp, st_out_file_name(name, f, e->out.n_files));
+    char name[ST_FILE_NAME], path[CKPT_PATH];
+    path_print(path, "%s/%s", e->tmp, st_out_file_name(name, f, e->out.n_files));
     const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0) return io_fault(fault, "create", path);
     int bad = io_try_write(fd, path, e->out.header[f], e->out.header_bytes[f], 0, fault);
@@ -151,8 +151,8 @@ static int try_write_shard(struct export *e, int f, struct fault *fault)
 static int try_write_text(struct export *e, const char *name, const char *text, int64_t bytes,
                           struct fault *fault)
 {
-    char path[CKPT_PATH + 64];
-    snprintf(path, sizeof path, "%s/%s", e->tmp, name);
+    char path[CKPT_PATH];
+    path_print(path, "%s/%s", e->tmp, name);
     return io_try_write_file(path, text, bytes, fault);
 }
 
@@ -178,24 +178,40 @@ static int try_begin(struct export *e, struct fault *fault)
     const char *out = e->o->arg[1];
     size_t n = strlen(out);
     while (n > 1 && out[n - 1] == '/') n--;
-    if (n + 8 > sizeof e->tmp) return fault_set(fault, CODE_CONFIG, "%.200s: too long a path", out);
-    snprintf(e->tmp, sizeof e->tmp, "%.*s.tmp", (int)n, out);
+    path_print(e->tmp, "%.*s.tmp", (int)n, out);
     if (rmdir(out) != 0 && errno != ENOENT)
         return fault_set(fault, CODE_CONFIG,
                          "%s: expected nothing there, or an empty directory: %s", out,
                          strerror(errno));
-    if (store_try_remove(e->tmp, fault)) return -1;
-    return mkdir(e->tmp, 0777) != 0 ? io_fault(fault, "make", e->tmp) : 0;
+    if (mkdir(e->tmp, 0777) == 0) return 0;
+    return errno != EEXIST ? io_fault(fault, "make", e->tmp)
+                           : fault_set(fault, CODE_CONFIG,
+                                       "%s: expected nothing there; remove it when an export that "
+                                       "was cut short has left it",
+                                       e->tmp);
 }
 
 static int try_publish(struct export *e, struct fault *fault)
 {
     char parent[CKPT_PATH];
-    snprintf(parent, sizeof parent, "%s", e->tmp);
+    path_print(parent, "%s", e->tmp);
     char *slash = strrchr(parent, '/');
     if (slash) slash[slash == parent] = '\0';
     if (rename(e->tmp, e->o->arg[1]) != 0) return io_fault(fault, "rename to its name", e->tmp);
     return io_try_sync_dir(slash ? parent : ".", fault);
+}
+
+/* After a fault. */
+static void remove_written(const struct export *e)
+{
+    static const char *const names[] = {ST_INDEX, "config.json", "tokenizer.json",
+                                        "tokenizer_config.json"};
+    char name[ST_FILE_NAME], path[CKPT_PATH];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        unlink(path_print(path, "%s/%s", e->tmp, names[i]));
+    for (int f = 0; f < e->out.n_files; f++)
+        unlink(path_print(path, "%s/%s", e->tmp, st_out_file_name(name, f, e->out.n_files)));
+    rmdir(e->tmp);
 }
 
 static void print_notes(const struct export *e)
@@ -228,8 +244,7 @@ static int try_export(struct export *e, struct fault *fault)
         bad = try_begin(e, fault);
     }
     if (!bad && (try_write_all(e, text, fault) || try_publish(e, fault))) {
-        struct fault left;
-        store_try_remove(e->tmp, &left);
+        remove_written(e);
         bad = -1;
     }
     free(text);

@@ -12,10 +12,10 @@
 
 char *foreign_path(const char *dir, const char *name)
 {
-    const size_t n = strlen(dir) + strlen(name) + 2;
-    char *path = malloc(n);
+    const size_t bytes = strlen(dir) + strlen(name) + 2;
+    char *path = malloc(bytes);
     CHECK(path, "no memory for a path");
-    snprintf(path, n, "%s/%s", dir, name);
+    snprintf(path, bytes, "%s/%s", dir, name);
     return path;
 }
 

@@ -162,7 +162,7 @@ static void list_tensors(struct writing *w)
 
 static const char *path_of(const struct writing *w, int file, char path[CKPT_PATH])
 {
-    snprintf(path, CKPT_PATH, "%.4000s/%s", w->dir, w->layout.file[file].file.name);
+    path_print(path, "%s/%s", w->dir, w->layout.file[file].file.name);
     return path;
 }
 
@@ -236,7 +236,7 @@ static int try_copy_tensors(struct writing *w, struct fault *fault)
 
 static int try_write(struct writing *w, const char *root, struct fault *fault)
 {
-    char scratch[CKPT_PATH + 16];
+    char scratch[CKPT_PATH];
     int64_t *steps;
     const int n_there = store_try_list(root, &steps, fault);
     free(steps);
@@ -247,16 +247,17 @@ static int try_write(struct writing *w, const char *root, struct fault *fault)
     if (n_there < 0 || store_try_begin(root, 0, fault)) return -1;
     store_tmp_path(w->dir, root, 0);
     list_tensors(w);
-    snprintf(scratch, sizeof scratch, "%s/scratch", w->dir);
+    path_print(scratch, "%s/scratch", w->dir);
     layout_make(&w->layout, scratch, w->m.tensor, w->m.n_tensors, FILE_BYTES);
     w->m.n_files = w->layout.n_files;
     w->m.file = calloc((size_t)w->m.n_files, sizeof *w->m.file);
     CHECK(w->m.file, "no memory for %d files", w->m.n_files);
     for (int i = 0; i < w->m.n_files; i++) w->m.file[i] = w->layout.file[i].file;
     int bad = try_copy_tensors(w, fault) || store_try_publish(root, &w->m, fault);
+    struct fault left;
+    if (!bad) store_try_move_latest(root, 0, &left);
     if (bad) {
-        struct fault left;
-        store_try_remove(w->dir, &left);
+        store_try_drop(w->dir, &left);
         if (is_new) rmdir(root);
     }
     return bad ? -1 : 0;
@@ -265,10 +266,10 @@ static int try_write(struct writing *w, const char *root, struct fault *fault)
 /* The model's YAML beside the checkpoint, for the `base` of a run. */
 static int try_write_yaml(const struct import *im, const char *root, struct fault *fault)
 {
-    char path[CKPT_PATH + 16], fresh[CKPT_PATH + 24];
+    char path[CKPT_PATH], fresh[CKPT_PATH];
     char *yaml = hf_config_yaml(&im->cfg);
-    snprintf(path, sizeof path, "%s/model.yaml", root);
-    snprintf(fresh, sizeof fresh, "%s.tmp", path);
+    path_print(path, "%s/model.yaml", root);
+    path_print(fresh, "%s.tmp", path);
     int bad = io_try_write_file(fresh, yaml, (int64_t)strlen(yaml), fault);
     if (!bad && rename(fresh, path) != 0) bad = io_fault(fault, "rename to its name", fresh);
     free(yaml);

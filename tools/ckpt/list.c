@@ -88,11 +88,11 @@ static int verify(const char *dir)
 
 int cmd_verify(const struct options *o)
 {
-    char path[CKPT_PATH + 16], root[CKPT_PATH];
+    char path[CKPT_PATH], root[CKPT_PATH];
     struct fault fault;
     int64_t *steps;
     int code = CODE_DONE;
-    snprintf(path, sizeof path, "%s/" CKPT_MANIFEST, o->arg[0]);
+    path_print(path, "%s/" CKPT_MANIFEST, o->arg[0]);
     if (!access(path, F_OK)) return verify(o->arg[0]);
     const int n = try_steps(store_resolve_root(root, o->arg[0]), &steps, &fault);
     if (n < 0) return report(&fault);
@@ -104,18 +104,20 @@ int cmd_verify(const struct options *o)
     return code;
 }
 
-/* The newest that stay must be good: what is removed may be what they would be replaced by. */
+/* The newest that stay must be good, to the last byte: what is removed may be what they would be
+ * replaced by. */
 static int try_check_kept(const char *root, const int64_t *steps, int n, struct fault *fault)
 {
     char path[CKPT_PATH];
     int bad = 0;
     for (int i = 0; i < n && !bad; i++) {
-        struct manifest m;
+        struct checkpoint c;
         struct fault found;
-        if (manifest_try_read(&m, store_path(path, root, steps[i]), &found))
+        if (checkpoint_try_open(&c, store_path(path, root, steps[i]), &found) ||
+            ckpt_try_verify(&c.reader, &found))
             bad = fault_set(fault, found.code,
                             "nothing removed, since one to keep is not whole: %s", found.why);
-        manifest_free(&m);
+        checkpoint_close(&c);
     }
     return bad;
 }
@@ -127,7 +129,8 @@ int cmd_prune(const struct options *o)
     int64_t *steps;
     const int n = try_steps(store_resolve_root(root, o->arg[0]), &steps, &fault);
     if (n < 0) return report(&fault);
-    int bad = try_check_kept(root, steps, n < o->keep_last ? n : o->keep_last, &fault);
+    const int n_kept = n < o->keep_last ? n : o->keep_last;
+    int bad = n_kept == n ? 0 : try_check_kept(root, steps, n_kept, &fault);
     for (int i = n - 1; i >= 0 && !bad; i--)
         printf("%s: %s\n", store_path(path, root, steps[i]),
                !store_is_old(steps, i, o->keep_last, o->keep_every, -1) ? "kept"
