@@ -5,6 +5,7 @@
  * table) -> data -> train, which steps through data, model, comm and optim. docs/reading.md follows
  * one token; start with train/cmd_train.c.
  */
+#include "base/std_files.h"
 #include "base/version.h"
 #include "train/commands.h"
 
@@ -64,6 +65,7 @@ static int print_help(const struct command *command)
 
 int main(int argc, char **argv)
 {
+    std_files_open();
     if (argc < 2) return fputs(usage, stderr), CODE_USAGE;
     const struct command *command = find_command(argv[1]);
     if (is_help(argv[1])) return print_help(NULL);

@@ -100,3 +100,18 @@ same() {
     perl tests/compare_metrics "$3" "$tmp/$1/metrics.jsonl" "$tmp/$2/metrics.jsonl" ||
         fail "$2 differs from $1"
 }
+
+# $tmp/agent, for mpirun's plm_rsh_agent, in place of ssh: the other machine is this one, with a
+# place of its own for shared memory.
+make_agent() {
+    cat >"$tmp/agent" <<'SH'
+#!/bin/sh
+while [ "${1#-}" != "$1" ]; do shift; done
+export TMPDIR="${0%/*}/$1"
+export OMPI_MCA_btl_vader_backing_directory="$TMPDIR"
+shift
+mkdir -p "$TMPDIR"
+exec sh -c "$*"
+SH
+    chmod +x "$tmp/agent"
+}

@@ -4,22 +4,13 @@
 . tests/lib_train.sh
 make_run
 
-# In place of ssh: the other machine is this one, with a place of its own for shared memory.
-cat >"$tmp/agent" <<'SH'
-#!/bin/sh
-while [ "${1#-}" != "$1" ]; do shift; done
-export TMPDIR="${0%/*}/$1"
-export OMPI_MCA_btl_vader_backing_directory="$TMPDIR"
-shift
-mkdir -p "$TMPDIR"
-exec sh -c "$*"
-SH
-chmod +x "$tmp/agent"
+make_agent
 set -- train.steps=2 topology.ep=4
 code=0
 mpirun --mca plm_rsh_agent "$tmp/agent" \
     --mca oob_tcp_if_include lo --mca btl_tcp_if_include lo --host 127.0.0.2:2,127.0.0.3:2 -np 4 \
-    "$dsv3" train "$tmp/run.yaml" run.dir="$tmp/two" "$@" </dev/null >"$tmp/two.out" 2>&1 || code=$?
+    "$dsv3" train "$tmp/run.yaml" run.dir="$tmp/two" "$@" --verbose \
+    </dev/null >"$tmp/two.out" 2>&1 || code=$?
 [ $code = 0 ] || fail "two nodes: exit code $code: $(cat "$tmp/two.out")"
 must_train one 4 "$@"
 must_train told 4 "$@" topology.ranks_per_node=2
@@ -32,6 +23,7 @@ bytes() {
 }
 [ "$(nodes one)" = 1 ] || fail "one machine: $(nodes one) nodes"
 [ "$(nodes two)" = 2 ] || fail "two hosts of one name: $(nodes two) nodes"
+grep -q '^node    1 .*: ranks 2-3$' "$tmp/two.out" || fail "no nodes: $(cat "$tmp/two.out")"
 [ "$(bytes two)" = "$(bytes told)" ] || fail "bytes: $(bytes two), expected $(bytes told)"
 [ "$(bytes two)" != "$(bytes one)" ] || fail "nothing went to the other node: $(bytes one)"
 same one two 1e-5

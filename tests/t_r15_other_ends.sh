@@ -54,7 +54,8 @@ is twice 130 '' 0
 grep -q '^stopped .*at once by a second SIGINT; step 3, losses' "$tmp/twice.err" ||
     fail "twice: $(cat "$tmp/twice.err")"
 
-# Nothing is saved: nobody shall start it again and again.
+# Nothing is saved: nobody shall start it again and again. And mpirun itself would give no time.
+export OMPI_MCA_odls_base_sigkill_timeout=0
 begin full 2 "$place" "$@" checkpoint.on_error=warn
 rm -rf "$tmp/full/checkpoints"
 echo >"$tmp/full/checkpoints"
@@ -62,6 +63,7 @@ kill -USR1 $mpirun
 within 10 SIGUSR1 is_pending 10
 go_on
 is full 74 '^stopped by SIGUSR1 after step 3 .*: not saved' 0
+is full 74 "^warning .*Ctrl-C or SIGTERM would lose .* after 0 s, .*kill -USR1 $mpirun" 0
 
 sh scripts/mpirun.sh -n 2 "$tmp/run.yaml" run.dir="$tmp/script" "$@" debug.fault=stop \
     debug.fault_rank=1 debug.fault_at="$place" >"$tmp/script.out" 2>&1 &
@@ -70,5 +72,7 @@ within 60 'the script' find_stopped script
 kill -TERM $mpirun
 within 10 SIGUSR1 is_pending 10
 go_on
+is script 75 '^mpirun.sh: SIGTERM: the run saves at the end of its step and stops' 1
+! grep 'would lose' "$tmp/script.out" || fail 'the script would not lose it'
 is script 75 '^stopped by SIGUSR1 after step 3 .*: saved' 1
 echo ok

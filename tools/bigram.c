@@ -7,6 +7,7 @@
  * vocabulary. Pairs across documents count like all others, as they do in the training loss.
  */
 #include "base/mem.h"
+#include "base/std_files.h"
 #include "base/version.h"
 #include "data/dataset.h"
 
@@ -74,6 +75,7 @@ static const char usage[] =
 
 int main(int argc, char **argv)
 {
+    std_files_open();
     const char *first = argc > 1 ? argv[1] : "";
     if (!strcmp(first, "--help") || !strcmp(first, "-h")) {
         fputs(usage, stdout);

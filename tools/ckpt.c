@@ -2,6 +2,7 @@
  * ckpt.c - dsv3-ckpt: what lies in a directory of checkpoints, whether it is whole, and weights to
  * and from Hugging Face's files. It needs no MPI and no accelerator. Its parts are in tools/ckpt/.
  */
+#include "base/std_files.h"
 #include "ckpt/commands.h"
 
 #include "base/version.h"
@@ -43,6 +44,7 @@ static const struct command {
 
 int main(int argc, char **argv)
 {
+    std_files_open();
     struct options o;
     if (options_parse(&o, argc, argv) != 0) return CODE_USAGE;
     if (o.help) {

@@ -3,6 +3,7 @@
  * runs before training; dsv3 reads what it writes. Its parts are in tools/tokenize/.
  */
 #include "tokenize/tokenize.h"
+#include "base/std_files.h"
 
 #include "base/version.h"
 
@@ -40,6 +41,7 @@ static const char usage[] =
 
 int main(int argc, char **argv)
 {
+    std_files_open();
     struct options o;
     if (options_parse(&o, argc, argv) != 0) return CODE_USAGE;
     if (o.help) {

@@ -21,14 +21,21 @@ struct named_signal {
     int signal;
     const char *name;
 };
-static const struct named_signal crashes[] = {{SIGSEGV, "SIGSEGV"},
-                                              {SIGBUS, "SIGBUS"},
-                                              {SIGFPE, "SIGFPE"},
-                                              {SIGILL, "SIGILL"},
-                                              {SIGABRT, "SIGABRT"}};
+/* Every signal that ends a process by default is among these, or ignored, or SIGALRM. */
+static const struct named_signal crashes[] = {
+    {SIGSEGV, "SIGSEGV"},     {SIGBUS, "SIGBUS"},   {SIGFPE, "SIGFPE"},   {SIGILL, "SIGILL"},
+    {SIGABRT, "SIGABRT"},     {SIGSYS, "SIGSYS"},   {SIGTRAP, "SIGTRAP"}, {SIGQUIT, "SIGQUIT"},
+    {SIGVTALRM, "SIGVTALRM"}, {SIGPROF, "SIGPROF"}, {SIGIO, "SIGIO"}};
 static const struct named_signal stops[] = {
-    {SIGUSR1, "SIGUSR1"}, {SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"}};
+    {SIGUSR1, "SIGUSR1"}, {SIGUSR2, "SIGUSR2"}, {SIGHUP, "SIGHUP"}, {SIGXCPU, "SIGXCPU"},
+    {SIGPWR, "SIGPWR"},   {SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"}};
 enum { N_CRASHES = sizeof crashes / sizeof *crashes, N_STOPS = sizeof stops / sizeof *stops };
+
+/* A second one of these does not wait for the end of the step. */
+static bool is_urgent(int sig)
+{
+    return sig == SIGTERM || sig == SIGINT;
+}
 
 static struct {
     bool watching; /* mpirun or its daemon is the parent and told this rank its number */
@@ -39,7 +46,7 @@ static struct {
 static struct {
     enum signals_answer answer;
     volatile sig_atomic_t noted;  /* the first signal; 0: none */
-    volatile sig_atomic_t urgent; /* one of them was not SIGUSR1 */
+    volatile sig_atomic_t urgent; /* one of them was, see is_urgent */
     volatile sig_atomic_t from_launcher;
 } stop;
 
@@ -138,9 +145,9 @@ static const char *stop_name(int sig)
  * its launcher when this rank ends now. */
 static void on_stop(int sig)
 {
-    const bool again = stop.urgent && sig != SIGUSR1;
+    const bool again = stop.urgent && is_urgent(sig);
     if (stop.answer == SIGNALS_NOTE && !again) {
-        if (sig != SIGUSR1) stop.urgent = 1;
+        if (is_urgent(sig)) stop.urgent = 1;
         if (!stop.noted) stop.noted = sig;
         return;
     }
@@ -191,10 +198,13 @@ static void on_crash(int sig, siginfo_t *info, void *context)
     (void)context;
     int i = 0;
     while (i < N_CRASHES - 1 && crashes[i].signal != sig) i++;
+    const bool has_address = sig == SIGSEGV || sig == SIGBUS || sig == SIGFPE || sig == SIGILL;
     if (!err_speak_first())
         wait_for_kill();
-    else if (info->si_code > 0)
+    else if (info->si_code > 0 && has_address)
         err_say("fatal", "%s at address %p; %s", crashes[i].name, info->si_addr, here());
+    else if (info->si_code > 0)
+        err_say("fatal", "%s sent by the system; %s", crashes[i].name, here());
     else
         err_say("fatal", "%s sent by process %d; %s", crashes[i].name, (int)info->si_pid, here());
     raise(sig); /* SA_RESETHAND: now it has its default */
@@ -204,6 +214,7 @@ static void on_alarm(int sig)
 {
     char who[256];
     (void)sig;
+    if (!guarded_call) return; /* somebody else's alarm */
     const bool stopped = name_siblings(STOPPED, who, sizeof who);
     if (err_speak_first())
         err_say("fatal", "%s has not ended after %u s%s%s; %s", guarded_call, guarded_s,
@@ -243,7 +254,9 @@ void signals_install(void)
     signals_answer(SIGNALS_LEAVE);
     const struct sigaction end = {.sa_sigaction = on_end, .sa_flags = SA_SIGINFO | SA_RESTART};
     for (int i = 0; self.watching && i < 2; i++) sigaction(i ? SIGTERM : SIGCONT, &end, NULL);
-    signal(SIGXFSZ, SIG_IGN); /* writing beyond a limit is a fault like a full disk */
+    signal(SIGXFSZ, SIG_IGN); /* writing beyond a limit is an error like a full disk */
+    signal(SIGPIPE, SIG_IGN); /* so is writing to a reader that has gone */
+    signal(SIGALRM, on_alarm);
     for (int i = 0; i < N_CRASHES; i++) {
         struct sigaction act = {.sa_sigaction = on_crash,
                                 .sa_flags = SA_SIGINFO | SA_RESETHAND | SA_NODEFER};
@@ -262,7 +275,8 @@ void signals_answer(enum signals_answer answer)
         const int sig = stops[i].signal;
         if (sig == SIGTERM && self.watching) continue; /* on_end's */
         sigaction(sig, NULL, &before);
-        if (sig == SIGINT && before.sa_handler == SIG_IGN) continue; /* a shell's background job */
+        if (before.sa_handler == SIG_IGN)
+            continue; /* by a shell for its background job, by nohup */
         if (answer == SIGNALS_DIE)
             signal(sig, SIG_DFL);
         else
@@ -275,12 +289,20 @@ const char *signals_noted(void)
     return stop.noted ? stop_name(stop.noted) : NULL;
 }
 
+double signals_launcher_patience(void)
+{
+    const char *given = getenv("OMPI_MCA_odls_base_sigkill_timeout"); /* mpirun hands it on */
+    if (!self.watching || getenv("DSV3_STOPS_BY_USR1")) return -1;
+    return given ? atof(given) : 1;
+}
+
 void signals_rest(void)
 {
     signal(SIGCONT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
     signal(SIGINT, SIG_DFL);
-    signal(SIGUSR1, SIG_IGN); /* too late: the exit code is known */
+    for (int i = 0; i < N_STOPS; i++) /* too late: the exit code is known */
+        if (!is_urgent(stops[i].signal)) signal(stops[i].signal, SIG_IGN);
 }
 
 void signals_guard(const char *call, double seconds)
@@ -288,7 +310,5 @@ void signals_guard(const char *call, double seconds)
     guarded_call = call;
     guarded_s = seconds < 1 ? 1 : seconds > 1e9 ? 1000000000u : (unsigned)seconds;
     alarm(0);
-    if (!call) return;
-    signal(SIGALRM, on_alarm);
-    alarm(guarded_s);
+    if (call) alarm(guarded_s);
 }

@@ -1,8 +1,10 @@
 /*
- * signals.h - what signals do to a rank. SIGUSR1, SIGTERM and SIGINT ask the run to stop. SIGTERM
- * is also how mpirun ends a job in which a rank was killed, which it does, told to be quiet,
- * without a word: so the ranks of the same machine look which of them is gone, and one says so. A
- * rank that crashes says so itself.
+ * signals.h - what signals do to a rank. SIGUSR1, SIGUSR2, SIGHUP (the terminal has gone), SIGXCPU
+ * (a limit of CPU time), SIGPWR, SIGTERM and SIGINT ask the run to stop. SIGTERM is also how mpirun
+ * ends a job in which a rank was killed, which it does, told to be quiet, without a word: so the
+ * ranks of the same machine look which of them is gone, and one says so. A rank that crashes, or
+ * gets another signal that ends processes, says so itself. SIGPIPE and SIGXFSZ are ignored: the
+ * write that they are about fails.
  */
 #pragma once
 
@@ -14,13 +16,18 @@ enum signals_answer {
 
 /* Call once, before MPI_Init; the answer to stops is SIGNALS_LEAVE. SIGTERM by mpirun while a rank
  * of this machine is gone: perhaps speak, and wait for the kill that follows within seconds.
- * SIGSEGV and its like: one line with the place, then the default. */
+ * SIGSEGV and its like: one line with the place, then the default. What was ignored at the start
+ * (nohup) stays so. */
 void signals_install(void);
 
 void signals_answer(enum signals_answer answer);
 
 /* "SIGUSR1", ... of this process; NULL: none came. */
 const char *signals_noted(void);
+
+/* Seconds between mpirun's SIGTERM and its SIGKILL when mpirun itself is asked to end; below 0: it
+ * is not the launcher, or scripts/mpirun.sh stands before it and asks the ranks instead. */
+double signals_launcher_patience(void);
 
 /* Ranks may end now in any order, and nothing can be stopped any more. */
 void signals_rest(void);

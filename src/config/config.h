@@ -59,7 +59,8 @@ struct config_run {
     const char *init_from; /* a checkpoint's path; "": none */
     double deadline_s;     /* longest wait for another rank */
     double exit_after;     /* minutes; 0: never */
-    int threads;           /* per rank; 0: OMP_NUM_THREADS, or this rank's share of its cores */
+    bool verbose;
+    int threads; /* per rank; 0: OMP_NUM_THREADS, or this rank's share of its cores */
 };
 
 struct config_topology {

@@ -79,6 +79,8 @@ const struct key config_keys[] = {
     NUMBER("run.exit_after", run.exit_after, 0, INFINITY, 0, "0",
            "minutes after which the run saves and ends with exit code 75, to be started again; 0: "
            "never"),
+    BOOL("run.verbose", run.verbose, "false",
+         "print which ranks are on which node; also --verbose"),
     INT("run.threads", run.threads, 0, 4096, "0",
         "threads of each rank, at most cores / ranks that share them; 0: OMP_NUM_THREADS, or that"),
 

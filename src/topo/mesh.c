@@ -86,13 +86,15 @@ static void place(struct mesh *mesh, int tp, int ep, const int *leader_of)
     mesh->ep = ep;
     mesh->dp = size / tp;
     mesh->edp = size / ep;
+    mesh->node_of = malloc(sizeof(int) * (size_t)size);
+    CHECK(mesh->node_of, "no memory for the nodes of %d ranks", size);
     for (int r = 0; r < size; r++) {
         const bool here = leader_of[r] == leader_of[rank];
-        mesh->n_nodes += leader_of[r] == r;
-        mesh->node += leader_of[r] == r && r < leader_of[rank];
+        mesh->node_of[r] = leader_of[r] == r ? mesh->n_nodes++ : mesh->node_of[leader_of[r]];
         mesh->local_rank += here && r < rank;
         mesh->local_size += here;
     }
+    mesh->node = mesh->node_of[rank];
     axis_place(mesh, AXIS_WORLD, size, 0, 1, leader_of);
     axis_place(mesh, AXIS_DP, mesh->dp, rank % tp, tp, leader_of);
     axis_place(mesh, AXIS_TP, tp, rank / tp * tp, 1, leader_of);
@@ -170,6 +172,7 @@ void mesh_free(struct mesh *mesh)
         free(a->world_rank);
         free(a->same_node);
     }
+    free(mesh->node_of);
     free(mesh->host);
     memset(mesh, 0, sizeof *mesh);
 }

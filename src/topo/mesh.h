@@ -13,6 +13,7 @@
 #include "config/config.h"
 
 #include <mpi.h>
+#include <stdio.h>
 
 enum axis { AXIS_WORLD, AXIS_DP, AXIS_TP, AXIS_EP, AXIS_EDP, N_AXES };
 
@@ -30,6 +31,7 @@ struct mesh {
     int node, n_nodes, local_rank, local_size;
     int machine_rank, machine_ranks; /* of this machine, whatever topology.ranks_per_node says */
     int core_sharers;                /* ranks of this machine that may run on this rank's cores */
+    int *node_of;                    /* [size] each rank's node */
     char (*host)[64];                /* [size] names, for messages only */
     struct mesh_axis axis[N_AXES];
 };
@@ -48,6 +50,10 @@ void mesh_plan(struct mesh *mesh, const struct mesh_shape *shape, int rank);
 void mesh_free(struct mesh *mesh);
 
 const char *axis_name(enum axis axis); /* "world", "dp", ... */
+
+/* Lines about where the launcher has put the ranks. Of tp and ep, a line when a group is on more
+ * nodes than its size needs; with table also a line for every node: its number, host and ranks. */
+void mesh_print_nodes(const struct mesh *mesh, FILE *out, bool table);
 
 /* Cores this process may run on, and cores of the machine. */
 int mesh_cores(void);

@@ -22,6 +22,7 @@ static const char help[] =
     "\n"
     "Options:\n"
     "  section.key=value    set a key; it wins over the file\n"
+    "  --verbose            print which ranks are on which node (run.verbose=true)\n"
     "  -h, --help           this page\n"
     "\n"
     "Examples:\n"
@@ -94,4 +95,5 @@ static int run_train(int argc, char **argv)
     return code;
 }
 
-const struct command cmd_train = {.name = "train", .help = help, .run = run_train};
+const struct command cmd_train = {
+    .name = "train", .help = help, .options = OPTION_VERBOSE, .run = run_train};

@@ -38,9 +38,14 @@ static bool parse_ranks(struct command_line *cl, const char *text)
 /* The option at argv[0]; returns how many arguments it is, or 0 after a line. */
 static int parse_option(struct command_line *cl, const struct command *command, char **argv)
 {
+    static char verbose[] = "run.verbose=true";
     const char *name = argv[0], *value = argv[1];
     if ((command->options & OPTION_JSON) && !strcmp(name, "--json")) {
         cl->json = true;
+        return 1;
+    }
+    if ((command->options & OPTION_VERBOSE) && !strcmp(name, "--verbose")) {
+        cl->overrides[cl->n_overrides++] = verbose;
         return 1;
     }
     if ((command->options & OPTION_RANKS) && !strcmp(name, "--ranks")) {

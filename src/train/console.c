@@ -1,8 +1,10 @@
 /* console.c - torchtitan-like lines of `key: value` for people; see console.h. */
 #include "train/console.h"
 
+#include "base/err.h"
 #include "base/text.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
@@ -44,6 +46,18 @@ static const char *clock_text(char text[TEXT_NUMBER], double seconds)
     else
         snprintf(text, TEXT_NUMBER, "%lld:%02lld", s / 60, s % 60);
     return text;
+}
+
+/* Whoever read the lines may have gone; metrics.jsonl has them all. */
+static void flush(const struct console *c)
+{
+    static bool warned;
+    const bool bad = fflush(c->out) != 0 || ferror(c->out);
+    if (bad && !warned)
+        warn_line("standard output cannot be written (%s); training continues, metrics.jsonl has "
+                  "every step",
+                  strerror(errno));
+    warned |= bad;
 }
 
 static void key(const struct console *c, const char *name)
@@ -114,7 +128,7 @@ void console_step(const struct console *c, const struct step_report *r, double l
         key(c, "eta");
         fprintf(c->out, "%s\n", clock_text(text, left_s));
     }
-    fflush(c->out);
+    flush(c);
 }
 
 void console_eval(const struct console *c, const struct eval_report *r)
@@ -126,7 +140,7 @@ void console_eval(const struct console *c, const struct eval_report *r)
     fprintf(c->out, "%s  ", text_grouped(text, r->tokens));
     key(c, "time");
     fprintf(c->out, "%.2f s\n", r->seconds);
-    fflush(c->out);
+    flush(c);
 }
 
 static void put_peak(const struct console *c, double flops)
@@ -147,7 +161,7 @@ void console_checkpoint(const struct console *c, const struct checkpoint_report 
     fprintf(c->out, "saved:   step %lld, %.1f MB in %.2f s (%.2f GB/s), steps waited %.1f ms\n",
             (long long)r->step, (double)r->bytes * 1e-6, r->write_s,
             (double)r->bytes * 1e-9 / r->write_s, r->stall_s * 1e3);
-    fflush(c->out);
+    flush(c);
 }
 
 void console_summary(const struct console *c, const struct run_summary *s)
@@ -168,5 +182,5 @@ void console_summary(const struct console *c, const struct run_summary *s)
     fprintf(c->out, "\n  loss       %.5f in the last step", s->loss);
     if (isfinite(s->eval_loss)) fprintf(c->out, ", held-out %.5f", s->eval_loss);
     fputs(" (nats a token)\n", c->out);
-    fflush(c->out);
+    flush(c);
 }

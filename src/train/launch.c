@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/place.h"
 #include "base/signals.h"
+#include "topo/cross_memory.h"
 #include "topo/wait.h"
 
 #include <fcntl.h>
@@ -59,6 +60,7 @@ void launch_begin(void)
     /* Ranks that wait must not take the cores from ranks that compute. */
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
     setenv("OMPI_MCA_opal_signal", "", 0); /* our line instead of Open MPI's page */
+    cross_memory_probe();
     place_at("MPI_Init");
     watcher_start();
     signals_guard("MPI_Init", wait_deadline_s());

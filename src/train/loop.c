@@ -2,6 +2,7 @@
  * loop.c - the steps of a run, and what comes between them: evaluations, saves, and what ranks must
  * agree on before either, or before they stop.
  */
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/place.h"
@@ -51,7 +52,7 @@ static void end_loop(struct run *run)
 
 enum exit_code run_loop(struct run *run)
 {
-    const int64_t n_steps = run->cfg->train.steps;
+    const int64_t n_steps = run->cfg->train.steps, first = run->progress.step;
     bool evaluated = true;
     stop_prepare(run);
     if (run->resumed && !run->has_eval) evaluated = evaluate(run); /* the run had ended before it */
@@ -60,7 +61,9 @@ enum exit_code run_loop(struct run *run)
     else if (run->mesh.rank == 0)
         printf("nothing to do: step %lld, the last of train.steps, is done\n", (long long)n_steps);
     while (run->progress.step < n_steps && run->agreed.stop == 0) {
+        const double start = clock_s();
         run_step(run);
+        if (run->progress.step > first + 1) stop_check_time(run, clock_s() - start);
         mem_freeze();
         evaluated = evaluate(run);
         save_advance(run);

@@ -2,11 +2,15 @@
 #include "train/stop.h"
 
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/place.h"
 #include "base/signals.h"
 #include "train/save.h"
 
 #include <stdio.h>
+#include <unistd.h>
+
+#define SAVE_RATE 1e9 /* bytes a second of a rank, rather too many than too few */
 
 static double begin_s;
 
@@ -19,6 +23,21 @@ void stop_begin(void)
 void stop_prepare(const struct run *run)
 {
     signals_answer(run->cfg->checkpoint.on_signal ? SIGNALS_NOTE : SIGNALS_DIE);
+}
+
+void stop_check_time(const struct run *run, double step_s)
+{
+    static bool warned;
+    const double patience = signals_launcher_patience();
+    const double save_s = (double)run->plan.balanced.role[ROLE_CHECKPOINT] / SAVE_RATE;
+    if (warned || run->mesh.rank != 0 || !run->cfg->checkpoint.on_signal || patience < 0 ||
+        step_s + save_s <= patience)
+        return;
+    warned = true;
+    warn_line("Ctrl-C or SIGTERM would lose the work since the last checkpoint: mpirun kills its "
+              "ranks after %g s, a step and a save take about %.2g s. `kill -USR1 %ld` saves and "
+              "stops; started by scripts/mpirun.sh, Ctrl-C does, too",
+              patience, step_s + save_s, (long)getppid());
 }
 
 static bool time_is_up(const struct run *run)

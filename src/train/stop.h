@@ -15,6 +15,10 @@ void stop_begin(void);
 /* Before the first step: from here there is something to save. */
 void stop_prepare(const struct run *run);
 
+/* After a step of so many seconds: a warning, once, when Ctrl-C to mpirun would kill the ranks
+ * before such a step and a save have ended. */
+void stop_check_time(const struct run *run, double step_s);
+
 /* This rank's part of what the ranks agree about. */
 void stop_tell(const struct run *run, struct agreed *mine);
 

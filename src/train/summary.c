@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "topo/cross_memory.h"
 #include "topo/device.h"
 #include "train/run.h"
 
@@ -160,7 +161,11 @@ void run_print_summary(const struct run *run)
     if (run->mesh.rank != 0) return;
     print_model(run);
     printf("with    %s\n", version_libraries());
+    if (cross_memory_forbidden())
+        printf("        ranks may not read each other's memory (a container without ptrace?): "
+               "messages within a machine are copied twice\n");
     print_mesh(run);
+    mesh_print_nodes(&run->mesh, stdout, run->cfg->run.verbose);
     print_memory(run);
     print_data(run);
     print_steps(run);
