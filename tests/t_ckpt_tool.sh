@@ -28,6 +28,9 @@ says 0 '^2 of 53 tensors, 136 elements$' show "$root/latest" mlp.gate.
 says 0 '^8 of 53 tensors, 1,024 elements$' show "$root/latest" '*experts.*.up_proj.weight'
 says 66 'no checkpoint' list "$tmp/nothing"
 says 66 'manifest.json: No such file' show "$tmp/nothing"
+mkdir "$tmp/pipe"
+mkfifo "$tmp/pipe/manifest.json"
+says 66 'manifest.json: not a regular file' show "$tmp/pipe"
 says 64 'no command' nothing-of-the-kind
 says 64 'number of paths' show
 says 64 'does not belong to show' show "$root/latest" --dry-run

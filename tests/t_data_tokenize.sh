@@ -103,6 +103,10 @@ check 'full disk' "$(refuses 'No space' "$T" --out x.tok.zst numbers)" 74
 check 'nothing half-made' "$(echo *.tmp [xy].tok*)" '*.tmp [xy].tok*'
 check 'verify: cut' "$(head -c 2000 dir.tok.zst | head -c -3 >cut.tok.zst
     refuses 'expected' "$T" --verify cut.tok.zst)" 65
+mkfifo fifo # opening one waits for its writer, for ever if there is none
+for command in '--out x.tok.zst fifo' '--out x.tok.zst --tokenizer fifo numbers' '--verify fifo'; do
+    check "$command" "$(refuses 'fifo: .*not a regular file' timeout 20 "$T" $command)" 66
+done
 check 'verify: none' "$(refuses 'No such file' "$T" --verify none.tok.zst)" 66
 check 'output lost' "$("$T" --verify dir.tok.zst 2>/dev/null >/dev/full || echo $?
     "$T" --decode numbers.tok.zst 2>/dev/null >/dev/full || echo $?)" '74

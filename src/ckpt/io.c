@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* sync_file_range */
 #include "ckpt/io.h"
 
+#include "base/file.h"
 #include "base/path.h"
 
 #include <errno.h>
@@ -20,20 +21,15 @@ int io_fault(struct fault *fault, const char *what, const char *path)
 int io_try_read(int fd, const char *path, void *to, int64_t bytes, int64_t offset,
                 struct fault *fault)
 {
-    for (int64_t done = 0; done < bytes;) {
-        const ssize_t n = pread(fd, (char *)to + done, (size_t)(bytes - done), offset + done);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0)
-            return fault_set(fault, CODE_IO, "%s: reading %lld bytes at byte %lld: %s", path,
-                             (long long)(bytes - done), (long long)(offset + done),
-                             strerror(errno));
-        if (n == 0)
-            return fault_set(fault, CODE_DATA,
-                             "%s: the file ends at byte %lld, expected %lld bytes at byte %lld",
-                             path, (long long)(offset + done), (long long)bytes, (long long)offset);
-        done += n;
-    }
-    return 0;
+    const ssize_t n = file_read(fd, path, to, (size_t)bytes, (uint64_t)offset);
+
+    if (n == bytes) return 0;
+    if (n < 0)
+        return fault_set(fault, CODE_IO, "%s: reading %lld bytes at byte %lld: %s", path,
+                         (long long)bytes, (long long)offset, strerror(errno));
+    return fault_set(fault, CODE_DATA,
+                     "%s: the file ends at byte %lld, expected %lld bytes at byte %lld", path,
+                     (long long)(offset + n), (long long)bytes, (long long)offset);
 }
 
 int io_try_write(int fd, const char *path, const void *from, int64_t bytes, int64_t offset,
@@ -83,18 +79,20 @@ int io_try_write_file(const char *path, const char *text, int64_t bytes, struct 
     return io_try_finish(fd, path, io_try_write(fd, path, text, bytes, 0, fault), fault);
 }
 
+int io_try_open(const char *path, struct stat *st, struct fault *fault)
+{
+    const char *why;
+    const int fd = file_open(path, st, &why);
+    return fd < 0 ? fault_set(fault, CODE_NO_INPUT, "cannot open %s: %s", path, why) : fd;
+}
+
 char *io_try_read_file(const char *path, int64_t max, int64_t *bytes, struct fault *fault)
 {
     struct stat st;
     char *text = NULL;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        fault_set(fault, CODE_NO_INPUT, "cannot open %s: %s", path, strerror(errno));
-        return NULL;
-    }
-    if (fstat(fd, &st) != 0)
-        io_fault(fault, "examine", path);
-    else if (!S_ISREG(st.st_mode) || st.st_size > max)
+    const int fd = io_try_open(path, &st, fault);
+    if (fd < 0) return NULL;
+    if (st.st_size > max)
         fault_set(fault, CODE_DATA, "%s: %lld bytes, expected a file of at most %lld", path,
                   (long long)st.st_size, (long long)max);
     else if (!(text = malloc((size_t)st.st_size + 1)))

@@ -6,6 +6,8 @@
 
 #include "ckpt/manifest.h"
 
+struct stat;
+
 /* bytes at offset; a file that ends before is a fault of CODE_DATA, others are CODE_IO. */
 int io_try_read(int fd, const char *path, void *to, int64_t bytes, int64_t offset,
                 struct fault *fault);
@@ -22,6 +24,9 @@ int io_try_finish(int fd, const char *path, int bad, struct fault *fault);
 
 /* A file of this text, synced. */
 int io_try_write_file(const char *path, const char *text, int64_t bytes, struct fault *fault);
+
+/* A regular file to read. Fills st; returns the descriptor, or -1. */
+int io_try_open(const char *path, struct stat *st, struct fault *fault);
 
 /* The whole of a file of at most max bytes, NUL-terminated, in new memory (free with free()); NULL
  * is a fault. */

@@ -4,12 +4,11 @@
 
 #include "base/mem.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -39,10 +38,9 @@ static const char *file_path(char path[CKPT_PATH], const struct ckpt_reader *r, 
 static int try_open(struct ckpt_reader *r, int file, struct fault *fault)
 {
     char path[CKPT_PATH];
-    if (r->fd[file] >= 0) return 0;
-    r->fd[file] = open(file_path(path, r, file), O_RDONLY | O_CLOEXEC);
-    if (r->fd[file] >= 0) return 0;
-    return fault_set(fault, CODE_NO_INPUT, "cannot open %s: %s", path, strerror(errno));
+    struct stat st;
+    if (r->fd[file] < 0) r->fd[file] = io_try_open(file_path(path, r, file), &st, fault);
+    return r->fd[file] < 0 ? -1 : 0;
 }
 
 int ckpt_try_read(struct ckpt_reader *r, const struct ckpt_tensor *t, int64_t first, int64_t n,

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* renameat2 */
 #include "ckpt/store.h"
 
+#include "base/file.h"
 #include "ckpt/io.h"
 
 #include <dirent.h>
@@ -95,7 +96,10 @@ static int try_list(const char *root, const char *end, int64_t **steps, struct f
 {
     *steps = NULL;
     int n = 0;
+    struct file_op op;
+    file_begin(&op, "listing", root);
     DIR *dir = opendir(root);
+    file_end(&op);
     if (!dir && (errno == ENOTDIR || is_absent(root))) return 0;
     if (!dir) return io_fault(fault, "open", root);
     for (const struct dirent *entry; (entry = readdir(dir));) {

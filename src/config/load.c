@@ -5,10 +5,13 @@
  */
 #include "config/value.h"
 
+#include "base/file.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { MAX_FILE_BYTES = 1 << 20, MAX_FILES = 64, MAX_KEY_NAME = 200 };
 
@@ -149,21 +152,20 @@ static void load_bases(struct loader *ld, const char *file, const struct node *r
         load_base(ld, file, item, chain);
 }
 
-/* The text of an open file, or NULL with the reason in why. A pipe has no size beforehand. */
-static char *read_all(struct loader *ld, FILE *in, const struct stat *st, size_t *n,
+/* The text of an open file, or NULL with the reason in why. */
+static char *read_all(struct loader *ld, const char *file, int fd, const struct stat *st, size_t *n,
                       const char **why)
 {
-    const bool sized = S_ISREG(st->st_mode) && st->st_size < MAX_FILE_BYTES;
-    const size_t cap = (sized ? (size_t)st->st_size : MAX_FILE_BYTES) + 1;
-    char *text = pool_take(ld->pool, cap);
-    errno = 0;
-    *n = fread(text, 1, cap, in);
-    if (ferror(in)) {
-        *why = strerror(errno);
+    if (st->st_size > MAX_FILE_BYTES) {
+        *why = "larger than 1 MiB, which no configuration is";
         return NULL;
     }
-    if (*n < cap) return text;
-    *why = sized ? "it grew while it was read" : "larger than 1 MiB, which no configuration is";
+    const size_t cap = (size_t)st->st_size + 1;
+    char *text = pool_take(ld->pool, cap);
+    const ssize_t got = file_read(fd, file, text, cap, 0);
+    *n = got < 0 ? 0 : (size_t)got;
+    if (got >= 0 && *n < cap) return text;
+    *why = got < 0 ? strerror(errno) : "it grew while it was read";
     return NULL;
 }
 
@@ -171,24 +173,24 @@ static char *read_all(struct loader *ld, FILE *in, const struct stat *st, size_t
 static char *read_file(struct loader *ld, struct chain *link, struct place from, size_t *n)
 {
     struct stat st;
-    const char *why = NULL;
+    const char *why;
     char *text = NULL;
     if (ld->n_files++ >= MAX_FILES) {
         fault_add(ld->errs, from, "base: more than %d files are read", MAX_FILES);
         return NULL;
     }
-    FILE *in = fopen(link->file, "rb");
-    if (!in || fstat(fileno(in), &st)) {
-        fault_add(ld->errs, from, "cannot read %s: %s", link->file, strerror(errno));
-        if (in) fclose(in);
+    const int fd = file_open(link->file, &st, &why);
+    if (fd < 0) {
+        fault_add(ld->errs, from, "cannot read %s: %s", link->file, why);
         return NULL;
     }
+    why = NULL;
     link->device = st.st_dev;
     link->inode = st.st_ino;
     for (const struct chain *c = link->before; c; c = c->before)
         if (c->device == st.st_dev && c->inode == st.st_ino) why = "the file includes itself";
-    if (!why) text = read_all(ld, in, &st, n, &why);
-    fclose(in);
+    if (!why) text = read_all(ld, link->file, fd, &st, n, &why);
+    close(fd);
     if (!text) fault_add(ld->errs, from, "cannot read %s: %s", link->file, why);
     return text;
 }

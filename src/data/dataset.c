@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "data/names.h"
+#include "topo/wait.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -202,7 +203,7 @@ static void compare_counts(const struct dataset *ds, const struct mesh *mesh)
     struct fault fault = {0};
     int n = ds->n_shards;
 
-    MPI_CHECK(MPI_Bcast(&n, 1, MPI_INT, 0, MPI_COMM_WORLD));
+    mesh_broadcast(&n, sizeof n, "broadcast of a count");
     if (n != ds->n_shards)
         fault_set(&fault, CODE_DATA, "ranks see different shards: %d on rank %d, %d on rank 0",
                   ds->n_shards, mesh->rank, n);
@@ -220,7 +221,10 @@ static void leave_out_broken(struct dataset *ds, char **why, const struct mesh *
     for (int i = 0; i < n; i++) speaker[i] = why[i] ? rank : INT_MAX;
     if (mesh) {
         compare_counts(ds, mesh);
-        MPI_CHECK(MPI_Allreduce(MPI_IN_PLACE, speaker, n, MPI_INT, MPI_MIN, MPI_COMM_WORLD));
+        MPI_Request request;
+        MPI_CHECK(
+            MPI_Iallreduce(MPI_IN_PLACE, speaker, n, MPI_INT, MPI_MIN, MPI_COMM_WORLD, &request));
+        wait_all(AXIS_WORLD, "agreement on broken shards", 1, &request);
     }
     ds->n_shards = 0;
     for (int i = 0; i < n; i++) {

@@ -1,8 +1,9 @@
 /* input.c - reading files, packed or not; see input.h. */
 #include "data/input.h"
 
+#include "base/file.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <fts.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,11 +109,9 @@ static int try_add(struct input *in, const char *path, bool repeatable, struct f
     if (stat(path, &st) != 0)
         return fault_set(fault, CODE_NO_INPUT, "%s: %s", path, strerror(errno));
     if (S_ISDIR(st.st_mode)) return try_add_tree(in, path, fault);
-    if (repeatable && !S_ISREG(st.st_mode))
+    if (!S_ISREG(st.st_mode))
         return fault_set(fault, CODE_NO_INPUT,
-                         "%s: not a regular file, so it cannot be read twice; give it on "
-                         "standard input",
-                         path);
+                         "%s: not a regular file; pipes are read from standard input: -", path);
     add_file(in, path, st.st_size);
     return 0;
 }
@@ -170,10 +169,11 @@ void input_next_file(struct input *in)
 
 static int try_open_file(struct input *in, struct fault *fault)
 {
-    const char *path = in->path[in->file];
+    const char *path = in->path[in->file], *why = NULL;
+    struct stat st;
 
     if (strcmp(path, "-") != 0)
-        in->fd = open(path, O_RDONLY | O_CLOEXEC);
+        in->fd = file_open(path, &st, &why);
     else if (in->spool < 0)
         in->fd = STDIN_FILENO;
     else if (lseek(in->spool, 0, SEEK_SET) == 0)
@@ -182,7 +182,7 @@ static int try_open_file(struct input *in, struct fault *fault)
     in->in_frame = false;
     ZSTD_DCtx_reset(in->zstd, ZSTD_reset_session_only);
     if (in->fd >= 0) return 0;
-    return fault_set(fault, CODE_NO_INPUT, "%s: %s", path, strerror(errno));
+    return fault_set(fault, CODE_NO_INPUT, "%s: %s", path, why ? why : strerror(errno));
 }
 
 static int try_fill(struct input *in, char *buffer, int64_t *n, struct fault *fault)

@@ -1,6 +1,8 @@
 /* names.c - listing the files of a dataset; see names.h. */
 #include "data/names.h"
 
+#include "base/file.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -66,23 +68,34 @@ static bool is_prefix(const char *path)
     return n > 0 && n < (int)sizeof bin && access(path, F_OK) != 0 && access(bin, F_OK) == 0;
 }
 
-static int try_list_source(struct names *names, const struct data_source *source,
-                           struct fault *fault)
+static int try_list_path(struct names *names, const char *path, enum data_format format,
+                         struct fault *fault)
 {
     struct stat st;
 
-    for (int i = 0; i < source->n_paths; i++) {
-        const char *path = source->path[i];
-        if (is_prefix(path))
-            names_add(names, "", path, ".bin");
-        else if (stat(path, &st) != 0)
-            return fault_set(fault, CODE_NO_INPUT, "%s: %s", path, strerror(errno));
-        else if (!S_ISDIR(st.st_mode))
-            names_add(names, "", path, "");
-        else if (try_add_directory(names, path, source->format, fault) != 0)
-            return -1;
-    }
+    if (is_prefix(path))
+        names_add(names, "", path, ".bin");
+    else if (stat(path, &st) != 0)
+        return fault_set(fault, CODE_NO_INPUT, "%s: %s", path, strerror(errno));
+    else if (S_ISDIR(st.st_mode))
+        return try_add_directory(names, path, format, fault);
+    else
+        names_add(names, "", path, "");
     return 0;
+}
+
+static int try_list_source(struct names *names, const struct data_source *source,
+                           struct fault *fault)
+{
+    struct file_op op;
+    int bad = 0;
+
+    for (int i = 0; i < source->n_paths && !bad; i++) {
+        file_begin(&op, "listing", source->path[i]);
+        bad = try_list_path(names, source->path[i], source->format, fault);
+        file_end(&op);
+    }
+    return bad;
 }
 
 int names_try_list(struct names *names, const struct data_sources *sources, struct fault *fault)

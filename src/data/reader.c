@@ -5,12 +5,12 @@
  */
 #include "data/dataset.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "topo/wait.h"
 
 #include <math.h>
-#include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <time.h>
 
@@ -74,17 +74,6 @@ static void *read_ahead(void *arg)
     return NULL;
 }
 
-/* Signals are for the main thread, which knows what to do with them. */
-static void start_thread(struct reader *rd)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int err = pthread_create(&rd->thread, NULL, read_ahead, rd);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    CHECK(err == 0, "no thread for reading ahead: %s", strerror(err));
-}
-
 struct reader *reader_init(const struct dataset *ds, uint64_t seed, bool shuffle, int max_n,
                            int depth)
 {
@@ -114,7 +103,7 @@ struct reader *reader_init(const struct dataset *ds, uint64_t seed, bool shuffle
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&rd->ready, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    start_thread(rd);
+    thread_start(&rd->thread, read_ahead, rd, "reading ahead");
     return rd;
 }
 
@@ -154,12 +143,11 @@ void reader_request(struct reader *rd, const int64_t *g, int n)
     pthread_mutex_unlock(&rd->lock);
 }
 
-/* Sooner than the ranks that wait for this one lose patience: this one knows more. */
+/* Sooner than the ranks that wait for this one lose patience, as this one knows more; later than
+ * file_watch, which knows still more when a single call is kept. */
 static struct timespec patience(double seconds)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    const double until = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec + 0.9 * seconds;
+    const double until = clock_s() + 0.9 * seconds;
     return (struct timespec){(time_t)until, (long)(1e9 * (until - floor(until)))};
 }
 
@@ -180,8 +168,7 @@ const struct batch *reader_try_wait(struct reader *rd, struct fault *fault)
         *fault = rd->fault;
     else
         fault_set(fault, CODE_IO,
-                  "%s data: reading has not ended after 0.9 x %g s "
-                  "(run.deadline_s)",
+                  "%s data: samples have not been read after 0.9 x %g s (run.deadline_s)",
                   rd->ds->what, limit_s);
     pthread_mutex_unlock(&rd->lock);
     return batch;

@@ -2,10 +2,10 @@
  * reading with messages; see shard.h. */
 #include "data/shard_inside.h"
 
+#include "base/file.h"
 #include "base/mem.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,21 +36,15 @@ int shard_try_read(const struct shard *shard, bool index, void *to, size_t bytes
 {
     const int fd = index ? shard->index_fd : shard->fd;
     const char *path = index ? shard->index_path : shard->path;
-    size_t got = 0;
+    const ssize_t n = file_read(fd, path, to, bytes, offset);
 
-    while (got < bytes) {
-        const ssize_t n = pread(fd, (char *)to + got, bytes - got, (off_t)(offset + got));
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0)
-            return fault_set(fault, CODE_NO_INPUT, "%s: reading %zu bytes at byte %lu: %s", path,
-                             bytes, (unsigned long)offset, strerror(errno));
-        if (n == 0)
-            return fault_set(fault, CODE_DATA,
-                             "%s: the file ends at byte %lu, expected %zu bytes at byte %lu", path,
-                             (unsigned long)(offset + got), bytes, (unsigned long)offset);
-        got += (size_t)n;
-    }
-    return 0;
+    if (n == (ssize_t)bytes) return 0;
+    if (n < 0)
+        return fault_set(fault, CODE_NO_INPUT, "%s: reading %zu bytes at byte %lu: %s", path, bytes,
+                         (unsigned long)offset, strerror(errno));
+    return fault_set(fault, CODE_DATA,
+                     "%s: the file ends at byte %lu, expected %zu bytes at byte %lu", path,
+                     (unsigned long)(offset + (uint64_t)n), bytes, (unsigned long)offset);
 }
 
 int shard_try_expect(const char *path, const char *field, uint64_t offset, uint64_t found,
@@ -81,18 +75,15 @@ int shard_try_sample_hash(const struct shard *shard, bool index, uint64_t bytes,
 static int try_open_file(const char *path, int *fd, uint64_t *bytes, struct fault *fault)
 {
     struct stat st;
+    const char *why;
 
-    *fd = open(path, O_RDONLY | O_CLOEXEC);
+    *fd = file_open(path, &st, &why);
     const int err = errno;
-    if (*fd < 0 || fstat(*fd, &st) != 0) {
-        fault_set(fault, CODE_NO_INPUT, "%s: cannot open: %s%s", path, strerror(err),
-                  err == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
-        return *fd < 0 && err == ENOENT ? 1 : -1;
-    }
-    if (!S_ISREG(st.st_mode))
-        return fault_set(fault, CODE_NO_INPUT, "%s: not a regular file", path);
-    *bytes = (uint64_t)st.st_size;
-    return 0;
+    *bytes = *fd < 0 ? 0 : (uint64_t)st.st_size;
+    if (*fd >= 0) return 0;
+    fault_set(fault, CODE_NO_INPUT, "%s: cannot open: %s%s", path, why,
+              err == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
+    return err == ENOENT ? 1 : -1;
 }
 
 int shard_try_open_beside(struct shard *shard, size_t cut, const char *suffix, uint64_t *bytes,
@@ -142,7 +133,7 @@ static bool has_idx(const char *path)
 static const struct shard_format *tell_format(const struct shard *shard)
 {
     uint32_t word[BEGINNING_BYTES / 4] = {0};
-    const ssize_t n = pread(shard->fd, word, sizeof word, 0);
+    const ssize_t n = file_read(shard->fd, shard->path, word, sizeof word, 0);
     const char *bytes = (const char *)word, *path = shard->path;
 
     if (ends_with(path, SHARD_SUFFIX, strlen(SHARD_SUFFIX))) return &shard_native;

@@ -2,10 +2,9 @@
  * not understood is refused by its name, since a guess would give other ids. */
 #include "data/tokenizer_inside.h"
 
+#include "base/file.h"
 #include "base/mem.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -501,23 +500,16 @@ static int build(struct load *ld)
 static char *read_file(struct load *ld, int64_t *bytes)
 {
     struct stat st;
-    const int fd = open(ld->path, O_RDONLY | O_CLOEXEC);
-    char *text = NULL;
+    const char *why;
+    const int fd = file_open(ld->path, &st, &why);
 
-    if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-        fault_set(ld->fault, CODE_NO_INPUT, "%s: %s", ld->path,
-                  fd < 0 ? strerror(errno) : "not a regular file");
-        if (fd >= 0) close(fd);
+    if (fd < 0) {
+        fault_set(ld->fault, CODE_NO_INPUT, "%s: %s", ld->path, why);
         return NULL;
     }
-    text = malloc((size_t)st.st_size + 1);
+    char *text = malloc((size_t)st.st_size + 1);
     CHECK(text, "no memory for %s of %ld bytes", ld->path, (long)st.st_size);
-    for (*bytes = 0; *bytes < st.st_size;) {
-        const ssize_t n = read(fd, text + *bytes, (size_t)(st.st_size - *bytes));
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) break;
-        *bytes += n;
-    }
+    *bytes = file_read(fd, ld->path, text, (size_t)st.st_size, 0);
     close(fd);
     if (*bytes == st.st_size) return text;
     fault_set(ld->fault, CODE_NO_INPUT, "%s: reading byte %ld of %ld failed", ld->path,

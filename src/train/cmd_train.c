@@ -2,6 +2,7 @@
 #include "train/commands.h"
 
 #include "base/err.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/place.h"
 #include "topo/wait.h"
@@ -68,6 +69,7 @@ static int train(const struct command_line *cl)
     MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
     MPI_CHECK(MPI_Comm_size(MPI_COMM_WORLD, &size));
     if (!launch_is_one_world(size)) return CODE_USAGE;
+    file_watch(wait_deadline_s());
     place_at("configuration");
     char *text = read_config(rank, size, cl);
     if (!text) return CODE_CONFIG;
@@ -76,6 +78,7 @@ static int train(const struct command_line *cl)
     config_from_text(&cfg, text);
     free(text);
     wait_set_deadline(cfg.run.deadline_s);
+    file_watch(wait_deadline_s());
     run_init(&run, &cfg);
     const enum exit_code code = run_loop(&run);
     run_free(&run);

@@ -4,11 +4,11 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "ckpt/io.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -188,18 +188,12 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* Signals are for the main thread. */
 static void start_thread(struct writer *w)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     w->fault = (struct fault){0};
     w->done = false;
     w->running = true;
-    const int error = pthread_create(&w->thread, NULL, work, w);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    CHECK(error == 0, "no thread for a checkpoint: %s", strerror(error));
+    thread_start(&w->thread, work, w, "a checkpoint");
 }
 
 void writer_start(struct writer *w, const struct layout *layout)

@@ -4,13 +4,13 @@
  * of FAULTY_RANKS ("0,2"; all). Processes that are no rank of mpirun are left alone.
  *
  *   FAULTY_CALL  which calls, of write, sync, rename, open, truncate, close, mkdir, symlink, unlink
- *                ("sync,rename"; all)
+ *                ("sync,rename"; all), and read, only when it is named
  *   FAULTY_AT    which of them: a number (the n-th of this rank), every, odd (the first, third,
  *                ...), or walk: in the checkpoint of step 2 n the one of number 1 + (n - 1) *
  *                FAULTY_STRIDE within it, so that every call of a save has its turn and every
  *                second save is a good one
  *   FAULTY_HOW   what happens: EIO, ENOSPC, EINTR; short (half of a write); kill (SIGKILL instead
- *                of the call); torn (half of a write, then SIGKILL)
+ *                of the call); torn (half of a write, then SIGKILL); hang (the call never ends)
  *   FAULTY_SYNC_MS  a sync takes so long, and does not wait for the disk
  *   FAULTY_WRITE_MS a write takes so much longer
  *   FAULTY_LOG   a file that gets a line per call: seconds, rank, call, bytes, what happens, path
@@ -106,6 +106,7 @@ static const char *judge(const char *call, const char *path, size_t bytes)
     note(call, bytes, *how ? how : "-", path);
     pthread_mutex_unlock(&lock);
     if (!strcmp(how, "kill")) kill(getpid(), SIGKILL);
+    while (!strcmp(how, "hang")) pause();
     errno = !strcmp(how, "EIO")      ? EIO
             : !strcmp(how, "ENOSPC") ? ENOSPC
             : !strcmp(how, "EINTR")  ? EINTR
@@ -150,6 +151,17 @@ static ssize_t judge_write(int fd, size_t bytes, const char **how)
 WRITE(write, (int fd, const void *from, size_t bytes))
 WRITE(pwrite, (int fd, const void *from, size_t bytes, off_t offset), offset)
 WRITE(pwrite64, (int fd, const void *from, size_t bytes, off64_t offset), offset)
+
+static int judge_read(int fd, size_t bytes)
+{
+    char path[4096];
+    if (!is_listed("read", setting("FAULTY_CALL", ""))) return 0;
+    return fails(judge("read", path_of(fd, path), bytes));
+}
+ssize_t pread(int fd, void *to, size_t bytes, off_t offset)
+{
+    return judge_read(fd, bytes) ? -1 : REAL(pread)(fd, to, bytes, offset);
+}
 
 static int sync_file(int fd, int (*real)(int))
 {

@@ -3,8 +3,6 @@
 
 #include "ckpt/io.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -22,13 +20,8 @@ char *foreign_path(const char *dir, const char *name)
 int foreign_try_open(const char *path, int64_t *bytes, struct fault *fault)
 {
     struct stat st;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block */
-    if (fd < 0) return fault_set(fault, CODE_NO_INPUT, "cannot open %s: %s", path, strerror(errno));
-    if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
-        close(fd);
-        return fault_set(fault, CODE_NO_INPUT, "%s: found no regular file", path);
-    }
-    *bytes = st.st_size;
+    const int fd = io_try_open(path, &st, fault);
+    *bytes = fd < 0 ? 0 : st.st_size;
     return fd;
 }
 
