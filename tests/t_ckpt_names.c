@@ -1,11 +1,12 @@
 /* A manifest with a name that no message could keep in one line, and that would not come back from
- * the next manifest, is refused by whoever reads it. */
+ * the next manifest, is refused by whoever reads it; one of format 2 is read. */
 // TEST timeout=30
 #include "ckpt/manifest.h"
 #include "tests/test.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 static char *text_with(const char *tensor, const char *file)
 {
@@ -37,6 +38,28 @@ static void check(const char *tensor, const char *file, const char *why)
     free(text);
 }
 
+/* The text of format 2, which had no sources. */
+static void check_format_2(void)
+{
+    struct manifest m;
+    struct fault fault = {.why = ""};
+    char *text = text_with("a", "a.h5"), digits[17];
+    char *sources = strstr(text, " \"mixed_from\""), *format = strstr(text, "checkpoint 3");
+    EXPECT(sources && format, "not in %s", text);
+    if (!sources || !format) return;
+    const char *rest = strchr(sources, '\n') + 1;
+    format[strlen("checkpoint ")] = '2';
+    memmove(sources, rest, strlen(rest) + 1);
+    char *hash = strpbrk(text, ":") + 3;
+    memset(hash, '0', 16);
+    snprintf(digits, sizeof digits, "%016llx", (unsigned long long)XXH3_64bits(text, strlen(text)));
+    memcpy(hash, digits, 16);
+    EXPECT(!manifest_try_parse(&m, text, "here", &fault) && m.state.n_sources == 0, "%s",
+           fault.why);
+    manifest_free(&m);
+    free(text);
+}
+
 int main(void)
 {
     /* what JSON spells in this way: a line break, a quote, a backslash, an umlaut */
@@ -48,5 +71,6 @@ int main(void)
     }
     check("a", "../a.h5", "here: a file without a usable name");
     check("a", "b/a.h5", "here: a file without a usable name");
+    check_format_2();
     return test_end();
 }

@@ -18,7 +18,8 @@
 #include <xxhash.h>
 
 enum { HASH_AT = 10, HASH_DIGITS = 16, MAX_FILES = 1 << 20, MAX_TENSORS = 1 << 26 };
-#define FORMAT "dsv3 checkpoint 2"
+#define FORMAT "dsv3 checkpoint 3"
+#define FORMAT_2 "dsv3 checkpoint 2" /* without sources and mixed_from */
 #define MAX_MANIFEST ((int64_t)1 << 34)
 #define MAX_ELEMENTS ((int64_t)1 << 56) /* of a tensor, so that no byte count leaves 64 bits */
 
@@ -49,6 +50,11 @@ static void put_state(FILE *out, const struct ckpt_state *s)
             s->train_fingerprint, s->heldout_fingerprint, s->tokenizer_fingerprint);
     fprintf(out, " \"mesh\": {\"ranks\": %d, \"dp\": %d, \"tp\": %d, \"ep\": %d},\n", s->ranks,
             s->dp, s->tp, s->ep);
+    fprintf(out, " \"mixed_from\": %" PRId64 ", \"sources\": [", s->mixed_from);
+    for (int i = 0; i < s->n_sources; i++)
+        fprintf(out, "%s{\"samples\": %" PRId64 ", \"taken\": %" PRId64 "}", i ? ", " : "",
+                s->source[i].samples, s->source[i].taken);
+    fprintf(out, "],\n");
 }
 
 static void put_files(FILE *out, const struct manifest *m)
@@ -156,6 +162,24 @@ static bool get_name(const json_t *o, char *name, size_t size)
         if (*c < ' ' || *c > '~' || *c == '"' || *c == '\\') return false;
     strcpy(name, text);
     return true;
+}
+
+/* All zero in format 2, where every mixture has begun with its run. */
+static int get_sources(struct parse *p, const json_t *o, struct ckpt_state *s)
+{
+    const json_t *sources = json_object_get(o, "sources");
+    const size_t n = json_array_size(sources);
+    if (n > CKPT_SOURCES)
+        return fault_set(p->fault, CODE_DATA, "%s: %zu sources, expected at most %d", p->where, n,
+                         CKPT_SOURCES);
+    for (; s->n_sources < (int)n; s->n_sources++) {
+        const json_t *v = json_array_get(sources, (size_t)s->n_sources);
+        struct ckpt_source *source = &s->source[s->n_sources];
+        if (get_integer(p, v, "samples", 1, INT64_MAX / 2, &source->samples) ||
+            get_integer(p, v, "taken", 0, s->samples, &source->taken))
+            return -1;
+    }
+    return get_integer(p, o, "mixed_from", 0, s->samples, &s->mixed_from);
 }
 
 static int get_state(struct parse *p, const json_t *o, struct ckpt_state *s)
@@ -306,7 +330,8 @@ static int get_all(struct parse *p, struct manifest *m, const json_t *o)
     const char *format = json_string_value(json_object_get(o, "format"));
     const char *version = json_string_value(json_object_get(o, "version"));
     const char *config = json_string_value(json_object_get(o, "config"));
-    if (!format || strcmp(format, FORMAT) != 0)
+    const bool old = format && !strcmp(format, FORMAT_2);
+    if (!format || (!old && strcmp(format, FORMAT) != 0))
         return fault_set(p->fault, CODE_DATA, "%s: format \"%s\", expected \"%s\"", p->where,
                          format ? format : "", FORMAT);
     if (!version || !config) return wrong(p, "no version, or no config");
@@ -314,7 +339,10 @@ static int get_all(struct parse *p, struct manifest *m, const json_t *o)
     strcpy(m->version, version);
     m->config = strdup(config);
     if (!m->config) return wrong(p, "no memory for it");
-    return get_state(p, o, &m->state) || get_tensors(p, m, o) || sort_names(p, m) ? -1 : 0;
+    return get_state(p, o, &m->state) || (!old && get_sources(p, o, &m->state)) ||
+                   get_tensors(p, m, o) || sort_names(p, m)
+               ? -1
+               : 0;
 }
 
 /* The text with zeros where its checksum stands has that checksum. */

@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { CKPT_NAME = 128, CKPT_FILE_NAME = 32, CKPT_TEXT = 64 };
+enum { CKPT_NAME = 128, CKPT_FILE_NAME = 32, CKPT_TEXT = 64, CKPT_SOURCES = 16 };
 #define CKPT_MANIFEST "manifest.json"
 
 struct ckpt_tensor {
@@ -57,6 +57,13 @@ struct ckpt_state {
     uint64_t param_hash;
     uint64_t train_fingerprint, heldout_fingerprint, tokenizer_fingerprint; /* 0: none */
     int ranks, dp, tp, ep;
+    /* Of each source of the training data: its samples an epoch, and how many of them had come
+     * before sample number mixed_from, where the present mixture began (struct mix_start). */
+    int n_sources; /* 0: not known (format 2, or no data) */
+    struct ckpt_source {
+        int64_t samples, taken;
+    } source[CKPT_SOURCES];
+    int64_t mixed_from;
 };
 
 struct manifest {

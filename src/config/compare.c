@@ -19,6 +19,9 @@ static const char *const of_shapes[] = {
     "model.n_routed_experts",    "model.n_shared_experts",
     "model.topk_method",         "model.num_nextn_predict_layers"};
 
+/* Another value puts the samples into another order: some would come again, others never. */
+static const char *const of_order[] = {"run.seed", "data.shuffle", "data.heldout_share"};
+
 /* Not a property of the training: fingerprints tell whether the data are the same. */
 static const char *const of_no_account[] = {"run.", "debug.", "data.train", "data.heldout"};
 
@@ -33,6 +36,8 @@ static bool is_among(const char *key, const char *const *list, size_t n)
     return false;
 }
 
+#define IS_AMONG(key, list) is_among(key, list, sizeof(list) / sizeof *(list))
+
 /* Differences in keys that begin with prefix; known_only: not those that the text before lacks. */
 static void compare(const char *before, const struct config *cfg, const char *prefix,
                     bool known_only, struct err_list *refused, struct err_list *taken)
@@ -40,14 +45,17 @@ static void compare(const char *before, const struct config *cfg, const char *pr
     char *text = config_to_text(cfg);
     struct setting now = {.rest = text}, then;
     while (setting_next(&now)) {
+        const bool order = IS_AMONG(now.key, of_order);
         if (strncmp(now.key, prefix, strlen(prefix)) != 0 ||
-            is_among(now.key, of_no_account, sizeof of_no_account / sizeof *of_no_account))
+            (!order && IS_AMONG(now.key, of_no_account)))
             continue;
         const bool known = setting_find(&then, before, now.key);
         if (known ? setting_equal(&now, &then) : known_only) continue;
-        const bool shape = is_among(now.key, of_shapes, sizeof of_shapes / sizeof *of_shapes);
-        err_add(shape ? refused : taken, "%s: %.*s in the checkpoint, %.*s now", now.key,
-                known ? then.n_value : 3, known ? then.value : "not", now.n_value, now.value);
+        err_add(order || IS_AMONG(now.key, of_shapes) ? refused : taken,
+                "%s: %.*s in the checkpoint, %.*s now%s", now.key, known ? then.n_value : 3,
+                known ? then.value : "not", now.n_value, now.value,
+                order ? ": another order of the data, of which some would come again and some never"
+                      : "");
     }
     free(text);
 }

@@ -210,7 +210,8 @@ uint64_t config_hash(const struct config *cfg);
 
 /* What differs between the settings of a checkpoint, the text of config_to_text, and cfg: each as a
  * line "key: A in the checkpoint, B now" in refused, when the checkpoint's tensors cannot be those
- * of cfg's model, or else in taken. Sections run and debug, and where data lie, do not count. */
+ * of cfg's model or the data would come in another order, or else in taken. Sections run (but for
+ * the seed) and debug, and data.train and data.heldout, do not count. */
 void config_compare(const char *before, const struct config *cfg, struct err_list *refused,
                     struct err_list *taken);
 

@@ -34,36 +34,39 @@ static uint64_t weight_from(const struct dataset *ds, int source)
 static int choose_source(const struct dataset *ds, int64_t g, int64_t *k)
 {
     uint64_t total = weight_from(ds, 0);
+    int64_t n = g - ds->mix_start.g; /* that the present mixture has given before */
+    int s = 0;
 
-    *k = g;
-    for (int s = 0; s + 1 < ds->n_sources; s++) {
-        const int64_t before = share_of(*k, ds->source[s].weight, total);
-        if (share_of(*k + 1, ds->source[s].weight, total) > before) {
-            *k = before;
-            return s;
-        }
-        *k -= before;
+    for (; s + 1 < ds->n_sources; s++) {
+        const int64_t before = share_of(n, ds->source[s].weight, total);
+        const bool it_is = share_of(n + 1, ds->source[s].weight, total) > before;
+        n = it_is ? before : n - before;
+        if (it_is) break;
         total -= ds->source[s].weight;
     }
-    return ds->n_sources - 1;
+    *k = ds->mix_start.taken[s] + n;
+    return s;
 }
 
 int64_t dataset_taken(const struct dataset *ds, int source, int64_t g)
 {
     uint64_t total = weight_from(ds, 0);
+    int64_t n = g - ds->mix_start.g;
 
     for (int s = 0; s < source; s++) {
-        g -= share_of(g, ds->source[s].weight, total);
+        n -= share_of(n, ds->source[s].weight, total);
         total -= ds->source[s].weight;
     }
-    return source + 1 < ds->n_sources ? share_of(g, ds->source[source].weight, total) : g;
+    if (source + 1 < ds->n_sources) n = share_of(n, ds->source[source].weight, total);
+    return ds->mix_start.taken[source] + n;
 }
 
 int64_t dataset_sample_at(const struct dataset *ds, uint64_t seed, bool shuffle, int64_t g)
 {
     int64_t k;
 
-    CHECK(g >= 0, "global sample number %ld", (long)g);
+    CHECK(g >= ds->mix_start.g, "sample number %ld, before the mixture's first %ld", (long)g,
+          (long)ds->mix_start.g);
     const int s = choose_source(ds, g, &k);
     const struct source *source = &ds->source[s];
     const int64_t index = k % source->n, first = source->first_sample + source->from;
@@ -81,6 +84,34 @@ void dataset_set_weights(struct dataset *ds, const struct data_sources *sources)
         const double weight = round(sources->at[s].weight / sum * (double)WEIGHT_SUM);
         ds->source[s].weight = weight < 1 ? 1 : (uint64_t)weight;
     }
+}
+
+void dataset_set_mix_start(struct dataset *ds, const struct mix_start *start)
+{
+    ds->mix_start = *start;
+}
+
+const struct mix_start *dataset_mix_start(const struct dataset *ds)
+{
+    return &ds->mix_start;
+}
+
+void data_sources_taken(const struct data_sources *sources, const struct mix_start *start,
+                        int64_t g, int64_t taken[MAX_SOURCES])
+{
+    struct dataset ds = {.n_sources = sources->n, .mix_start = *start};
+    dataset_set_weights(&ds, sources);
+    for (int s = 0; s < sources->n; s++) taken[s] = dataset_taken(&ds, s, g);
+}
+
+bool data_sources_mix_equally(const struct data_sources *a, const struct data_sources *b)
+{
+    struct dataset x = {.n_sources = a->n}, y = {.n_sources = b->n};
+    bool equal = a->n == b->n;
+    dataset_set_weights(&x, a);
+    dataset_set_weights(&y, b);
+    for (int s = 0; equal && s < a->n; s++) equal = x.source[s].weight == y.source[s].weight;
+    return equal;
 }
 
 void dataset_weigh_by_size(struct dataset *ds)
@@ -131,7 +162,7 @@ struct source_info dataset_source_info(const struct dataset *ds, int source)
     int shard = 0;
     while (ds->source_of[shard] != source) shard++;
     return (struct source_info){ds->shard[shard].path, s->n,
-                                (double)s->weight / (double)weight_from(ds, 0)};
+                                (double)s->weight / (double)weight_from(ds, 0), s->fingerprint};
 }
 
 int64_t dataset_samples(const struct dataset *ds)

@@ -8,7 +8,8 @@
  * Global sample number g of a run is of a source that weights and g alone decide, and of its
  * samples permute(seed, epoch, k % S), S being its samples an epoch and k how many of its samples
  * came before: a pure function, whatever the number of ranks, so the position in the data is the
- * one integer g.
+ * one integer g. Where a resumed run mixes its sources otherwise than before, or cuts them into
+ * sequences of another length, a struct mix_start carries each source on from its own count.
  */
 #pragma once
 
@@ -50,19 +51,34 @@ int64_t dataset_documents(const struct dataset *ds);    /* that are listed, not 
 uint64_t dataset_fingerprint(const struct dataset *ds); /* of contents, not of paths */
 uint64_t dataset_tokenizer(const struct dataset *ds);   /* hash of what made it; 0: not known */
 
+/* A mixture that does not begin with the run: before sample number g each source had already given
+ * so many of its samples. All zero: it does. */
+struct mix_start {
+    int64_t g, taken[MAX_SOURCES];
+};
+/* From now on. No sample may have been asked for. */
+void dataset_set_mix_start(struct dataset *ds, const struct mix_start *start);
+const struct mix_start *dataset_mix_start(const struct dataset *ds);
+
 /* Which sample of the dataset global sample number g is. shuffle false: in order. */
 int64_t dataset_sample_at(const struct dataset *ds, uint64_t seed, bool shuffle, int64_t g);
 
-/* One source: its first shard's path, its samples an epoch, its share of all samples. */
 struct source_info {
-    const char *path;
-    int64_t n_samples;
-    double share;
+    const char *path;     /* of its first shard */
+    int64_t n_samples;    /* an epoch */
+    double share;         /* of all samples, by its weight */
+    uint64_t fingerprint; /* of it and the sources before it, as that of a dataset of them */
 };
 int dataset_sources(const struct dataset *ds);
 struct source_info dataset_source_info(const struct dataset *ds, int source);
-/* How many of the first g samples are of the source. */
+/* How many of the first g samples are of the source; g from the start of the mixture on. */
 int64_t dataset_taken(const struct dataset *ds, int source, int64_t g);
+
+/* The same of each source of a dataset that is not there, and whether two mixtures are the same:
+ * as many sources, of the same shares. */
+void data_sources_taken(const struct data_sources *sources, const struct mix_start *start,
+                        int64_t g, int64_t taken[MAX_SOURCES]);
+bool data_sources_mix_equally(const struct data_sources *a, const struct data_sources *b);
 
 /* A source that is one file or directory, with nothing else stated. */
 static inline struct data_sources data_source_at(const char *path)

@@ -58,6 +58,7 @@ static int try_add_shard(struct dataset *ds, int i, int vocab_size, bool check, 
             known->info.tokenizer, (unsigned long)known->info.tokenizer_hash);
     if (check && shard_try_check_ids(shard, fault) != 0) return -1;
     ds->fingerprint = shard_fingerprint(shard, ds->fingerprint);
+    ds->source[ds->source_of[i]].fingerprint = ds->fingerprint;
     ds->n_documents += info->n_documents;
     ds->n_tokens += info->n_tokens;
     ds->first[i + 1] = ds->n_tokens;

@@ -12,8 +12,9 @@ struct source {
     int64_t first_token;  /* of all tokens of the dataset */
     int64_t first_sample; /* the number of its first sample */
     int64_t n_samples;
-    int64_t from, n; /* the samples of it that are visited: from .. from + n - 1 */
-    uint64_t weight; /* relative to the others */
+    int64_t from, n;      /* the samples of it that are visited: from .. from + n - 1 */
+    uint64_t weight;      /* relative to the others */
+    uint64_t fingerprint; /* of the shards up to its last */
 };
 
 struct dataset {
@@ -25,6 +26,7 @@ struct dataset {
     int64_t *first;      /* [n_shards + 1] tokens before each shard */
     int *source_of;      /* [n_shards] */
     struct source source[MAX_SOURCES];
+    struct mix_start mix_start;
     bool is_cut; /* the shards are borrowed from the dataset that it was cut from */
 };
 

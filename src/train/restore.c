@@ -5,6 +5,7 @@
 #include "base/place.h"
 #include "base/text.h"
 #include "ckpt/store.h"
+#include "train/data_order.h"
 #include "train/load.h"
 #include "train/rundir.h"
 #include "train/save.h"
@@ -109,17 +110,12 @@ static _Noreturn void refuse_named(const char *dir, const struct fault *fault)
 static void check_fit(const struct run *run, const struct manifest *m, const char *dir)
 {
     struct err_list refused = {0}, taken = {0};
-    const uint64_t train = dataset_fingerprint(run->train_data);
     const uint64_t tokenizer = dataset_tokenizer(run->train_data);
     const uint64_t heldout = run->heldout_data ? dataset_fingerprint(run->heldout_data) : 0;
     const struct ckpt_state *s = &m->state;
     config_compare(m->config, run->cfg, &refused, &taken);
-    if (s->train_fingerprint != train)
-        err_add(&refused,
-                "data.train: fingerprint %016" PRIx64 " in the checkpoint, %016" PRIx64
-                " now: other data (run.init_from takes the weights alone)",
-                s->train_fingerprint, train);
-    if (s->tokenizer_fingerprint != tokenizer)
+    data_order_check(run, m, &refused, &taken);
+    if (s->tokenizer_fingerprint != 0 && s->tokenizer_fingerprint != tokenizer)
         err_add(&refused,
                 "data.train: tokenizer %016" PRIx64 " in the checkpoint, %016" PRIx64 " now",
                 s->tokenizer_fingerprint, tokenizer);
@@ -136,20 +132,15 @@ static void check_fit(const struct run *run, const struct manifest *m, const cha
     err_free(&taken);
 }
 
-/* Where the run goes on. Of other sequences than before, at the same token. */
-static void set_progress(struct run *run, const struct ckpt_state *s)
+/* Where the run goes on. */
+static void set_progress(struct run *run, const struct manifest *m)
 {
-    const int64_t T = run->cfg->data.sequence_length;
+    const struct ckpt_state *s = &m->state;
     run->progress = (struct progress){
         .step = s->step, .tokens = s->tokens, .samples = s->samples, .skipped = s->skipped};
     run->skipped_in_row = s->skipped_in_row;
     run->last_loss = s->loss;
-    if (s->tokens == s->samples * T) return;
-    run->progress.samples = s->tokens / T;
-    if (run->mesh.rank == 0)
-        printf("resume  sequences are of %" PRId64 " tokens now: goes on with sequence %" PRId64
-               ", %" PRId64 " tokens before the end of the last step\n",
-               T, run->progress.samples, s->tokens - run->progress.samples * T);
+    data_order_resume(run, m);
 }
 
 static void say_resumed(const struct run *run, const struct manifest *m, const char *dir)
@@ -211,7 +202,7 @@ void run_resume(struct run *run)
         if (done) {
             say_resumed(run, &m, dir);
             run->resumed_own = c.own;
-            set_progress(run, &m.state);
+            set_progress(run, &m);
         } else if (run->mesh.rank == 0) {
             if (c.named) refuse_named(dir, &fault);
             warn_line("%s is passed over: %s", dir, fault.why);

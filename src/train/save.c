@@ -201,6 +201,18 @@ void save_tell(const struct run *run, struct agreed *mine)
     mine->save_failed = s->phase != SAVE_IDLE && writer_done(&s->writer) && s->writer.fault.code;
 }
 
+_Static_assert((int)CKPT_SOURCES >= (int)MAX_SOURCES, "a checkpoint has room for every source");
+
+static void note_sources(const struct dataset *ds, struct ckpt_state *state)
+{
+    const struct mix_start *start = dataset_mix_start(ds);
+    state->n_sources = dataset_sources(ds);
+    state->mixed_from = start->g;
+    for (int i = 0; i < state->n_sources; i++)
+        state->source[i] =
+            (struct ckpt_source){dataset_source_info(ds, i).n_samples, start->taken[i]};
+}
+
 /* The state that belongs to the copies. */
 static void note_state(struct run *run, struct saver *s)
 {
@@ -219,6 +231,7 @@ static void note_state(struct run *run, struct saver *s)
         .dp = run->mesh.dp,
         .tp = run->mesh.tp,
         .ep = run->mesh.ep};
+    note_sources(run->train_data, &s->manifest.state);
 }
 
 static int try_check_space(const struct saver *s, struct fault *fault)
