@@ -1,8 +1,9 @@
 /* device.c - which of the machine's GPUs a rank computes on; see device.h. */
 #include "topo/device.h"
 
+#include "base/path.h"
+
 #include <dirent.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,11 +37,10 @@ static int count_named(const char *list)
 /* Entries of a directory that are called prefix and then anything of these characters. */
 static int count_entries(const char *root, const char *dir, const char *prefix, const char *chars)
 {
-    char path[512];
+    char path[PATH_BYTES];
     const size_t n_prefix = strlen(prefix);
     int n = 0;
-    if (snprintf(path, sizeof path, "%s%s", root, dir) >= (int)sizeof path) return 0;
-    DIR *open = opendir(path);
+    DIR *open = opendir(path_print(path, "%s%s", root, dir));
     for (const struct dirent *e; open && (e = readdir(open));) {
         const char *rest = e->d_name + n_prefix;
         if (e->d_name[0] == '.' || strncmp(e->d_name, prefix, n_prefix) != 0) continue;

@@ -213,6 +213,14 @@ void mesh_broadcast(void *data, size_t bytes, const char *what)
     wait_all(AXIS_WORLD, what, 1, &request);
 }
 
+void mesh_gather_machine(const struct mesh *mesh, const void *mine, size_t bytes, void *all,
+                         const char *what)
+{
+    MPI_Comm local = split_machine(mesh);
+    gather(all, mine, (int)bytes, local, what);
+    MPI_CHECK(MPI_Comm_free(&local));
+}
+
 void mesh_gather(const void *mine, size_t item_bytes, int n, void *all, const int *counts,
                  const char *what)
 {

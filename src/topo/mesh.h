@@ -75,6 +75,11 @@ char *mesh_broadcast_text(const char *text);
  * when a rank does not come. */
 void mesh_broadcast(void *data, size_t bytes, const char *what);
 
+/* bytes of every rank of this machine, in their order, in all [machine_ranks * bytes]. Collective
+ * over MPI_COMM_WORLD. what: as above. */
+void mesh_gather_machine(const struct mesh *mesh, const void *mine, size_t bytes, void *all,
+                         const char *what);
+
 /* n items of item_bytes of every rank, one rank's behind the other's, in all, on rank 0 only, where
  * counts [ranks] says how many each sends; counts NULL: n of each. Collective over MPI_COMM_WORLD.
  * what: as above. */

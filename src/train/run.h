@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "base/cgroup.h"
 #include "comm/comm.h"
 #include "data/data.h"
 #include "kernels/profile.h"
@@ -36,6 +37,7 @@ struct run {
     bool worst_routing; /* plan pass, see struct model_parts */
     struct comm comm;
     struct plan plan;
+    struct memory_fit memory_fit; /* of the ranks of this machine */
     struct arena weights, grads, optimizer, staging, snapshot;
     struct param_table params;
     struct optim optim;

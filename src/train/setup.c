@@ -30,15 +30,24 @@ __attribute__((format(printf, 3, 4))) static void agree(bool ok, enum exit_code 
     AGREE(MPI_COMM_WORLD, ok, code, why);
 }
 
-/* All ranks of a machine together must fit; checked before anything is taken. */
-static void check_memory(const struct run *run)
+/* All ranks of a machine together must fit what it and their control groups have; checked before
+ * anything is allocated. */
+static void check_memory(struct run *run)
 {
-    const size_t rank_bytes = memory_total(&run->plan.balanced);
-    const size_t node_bytes = rank_bytes * (size_t)run->mesh.machine_ranks;
-    agree(node_bytes <= mem_physical(), CODE_CONFIG,
-          "this run takes %.2f GiB a rank on %d ranks of this machine, which has %.2f GiB",
-          (double)rank_bytes / (1 << 30), run->mesh.machine_ranks,
-          (double)mem_physical() / (1 << 30));
+    const double gib = 1 << 30;
+    const int n = run->mesh.machine_ranks;
+    char name[MEMORY_BOUND_NAME];
+    struct memory_fit *fit = &run->memory_fit;
+    struct memory_claim mine, *all = mem_alloc(sizeof mine * (size_t)n, "memory of the ranks here");
+    memory_claim_init(&mine, memory_total(&run->plan.balanced), "");
+    mesh_gather_machine(&run->mesh, &mine, sizeof mine, all, "gathering of memory limits");
+    memory_fit_find(fit, all, n, run->mesh.machine_rank);
+    mem_free(all);
+    memory_bound_name(&fit->bound, name, "");
+    agree(fit->bytes <= fit->bound.bytes, CODE_CONFIG,
+          "this run needs %.2f GiB for %d rank%s (%.2f GiB a rank), more than the %.2f GiB of %s",
+          (double)fit->bytes / gib, fit->n, text_s(fit->n), (double)mine.bytes / gib,
+          (double)fit->bound.bytes / gib, name);
 }
 
 static void take_buffers(struct run *run)

@@ -81,7 +81,11 @@ static void print_memory(const struct run *run)
         if (worst->role[i] > balanced->role[i])
             printf(" (up to %.1f if all tokens choose one rank)", mib(worst->role[i]));
     }
-    printf("\n");
+    char name[MEMORY_BOUND_NAME];
+    const struct memory_fit *fit = &run->memory_fit;
+    memory_bound_name(&fit->bound, name, "");
+    printf("\nmemory  %.1f MiB for %d rank%s, of the %.1f MiB of %s\n", mib(fit->bytes), fit->n,
+           text_s(fit->n), mib(fit->bound.bytes), name);
 }
 
 /* With several sources: what each is, and how often the run goes through it. */
