@@ -52,7 +52,7 @@ FUZZ   := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/*.c))
 FUZZED := $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,\
           $(filter-out src/base/version.c,\
           $(filter src/base/% src/topo/% src/config/% src/data/%,$(SRC))) \
-          src/ckpt/io.c src/ckpt/manifest.c $(addprefix tools/ckpt/,\
+          src/ckpt/io.c src/ckpt/cover.c src/ckpt/manifest.c $(addprefix tools/ckpt/,\
           decode.c foreign.c hf_config.c hf_config_write.c safetensors.c))
 
 all: $(MAIN) $(TOOLS) ## dsv3 and its tools (the default)

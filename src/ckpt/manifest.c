@@ -5,6 +5,7 @@
 #include "ckpt/manifest.h"
 
 #include "base/path.h"
+#include "ckpt/cover.h"
 #include "ckpt/io.h"
 
 #include <errno.h>
@@ -245,7 +246,7 @@ static int get_box(struct parse *p, const json_t *v, const struct ckpt_tensor *t
     return get_hash(p, json_array_get(v, 5), "checksum of a box", &b->hash);
 }
 
-/* Appends the tensor's boxes; together they have as many elements as it. */
+/* Appends the tensor's boxes; together they hold each of its elements once. */
 static int get_boxes(struct parse *p, struct manifest *m, const json_t *o, struct ckpt_tensor *t)
 {
     const json_t *boxes = json_object_get(o, "boxes");
@@ -262,7 +263,7 @@ static int get_boxes(struct parse *p, struct manifest *m, const json_t *o, struc
         return fault_set(p->fault, CODE_DATA,
                          "%s: the boxes of %s have %" PRId64 " elements, expected %" PRId64,
                          p->where, t->name, sum, t->n);
-    return 0;
+    return cover_try_check(t, &m->box[t->first_box], t->n_boxes, p->where, p->fault);
 }
 
 static int get_tensor(struct parse *p, struct manifest *m, const json_t *o, struct ckpt_tensor *t)

@@ -10,7 +10,20 @@
 #include <inttypes.h>
 #include <xxhash.h>
 
-enum { HASH_AT = 10, HASH_DIGITS = 16 };
+enum { HASH_AT = 10, HASH_DIGITS = 16, MAX_COUNTED = 1 << 16 };
+
+/* Each element is in one box. */
+static void count_elements(const struct manifest *m, const struct ckpt_tensor *t)
+{
+    static char held[MAX_COUNTED];
+    memset(held, 0, sizeof held);
+    for (int i = 0; i < t->n_boxes; i++) {
+        const struct ckpt_box *b = &m->box[t->first_box + i];
+        for (int64_t j = b->first; j < b->first + b->count; j++)
+            held[b->base + j / b->run * b->stride + j % b->run]++;
+    }
+    for (int64_t i = 0; i < t->n; i++) EXPECT(held[i] == 1, "element %" PRId64, i);
+}
 
 static void check_tensor(const struct manifest *m, const struct ckpt_tensor *t)
 {
@@ -34,6 +47,7 @@ static void check_tensor(const struct manifest *m, const struct ckpt_tensor *t)
         covered += b->count;
     }
     EXPECT(covered == n, "boxes of %" PRId64 " elements", covered);
+    if (n <= MAX_COUNTED) count_elements(m, t);
 }
 
 static void read_manifest(const char *text)
