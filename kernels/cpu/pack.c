@@ -8,7 +8,6 @@
 #include <string.h>
 
 typedef float octet __attribute__((vector_size(32), aligned(4), may_alias));
-typedef int octet_mask __attribute__((vector_size(32)));
 typedef uint32_t octet_bits __attribute__((vector_size(32)));
 typedef bf16 octet_bf16 __attribute__((vector_size(16), aligned(2), may_alias));
 #define INLINE static inline __attribute__((always_inline))
@@ -29,14 +28,22 @@ INLINE float load_one(const void *src, const enum dtype dt, int64_t i)
     return dt == DTYPE_F32 ? ((const float *)src)[i] : bf16_to_f32(((const bf16 *)src)[i]);
 }
 
+/* gcc before 12 knows only the one, clang only the other. */
+#if __has_builtin(__builtin_shufflevector)
+#define SHUFFLE(x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
+#else
+typedef int octet_mask __attribute__((vector_size(32)));
+#define SHUFFLE(x, y, ...) __builtin_shuffle(x, y, (octet_mask){__VA_ARGS__})
+#endif
+
 /* Shuffles of two vectors, within each half of four: elements 0 1 of both in turn, 2 3 in turn, the
  * lower and the upper two of both; then the lower and the upper halves of both. */
-#define TURN_LOW(x, y) __builtin_shuffle(x, y, (octet_mask){0, 8, 1, 9, 4, 12, 5, 13})
-#define TURN_HIGH(x, y) __builtin_shuffle(x, y, (octet_mask){2, 10, 3, 11, 6, 14, 7, 15})
-#define LOWER_TWO(x, y) __builtin_shuffle(x, y, (octet_mask){0, 1, 8, 9, 4, 5, 12, 13})
-#define UPPER_TWO(x, y) __builtin_shuffle(x, y, (octet_mask){2, 3, 10, 11, 6, 7, 14, 15})
-#define LOWER_HALF(x, y) __builtin_shuffle(x, y, (octet_mask){0, 1, 2, 3, 8, 9, 10, 11})
-#define UPPER_HALF(x, y) __builtin_shuffle(x, y, (octet_mask){4, 5, 6, 7, 12, 13, 14, 15})
+#define TURN_LOW(x, y) SHUFFLE(x, y, 0, 8, 1, 9, 4, 12, 5, 13)
+#define TURN_HIGH(x, y) SHUFFLE(x, y, 2, 10, 3, 11, 6, 14, 7, 15)
+#define LOWER_TWO(x, y) SHUFFLE(x, y, 0, 1, 8, 9, 4, 5, 12, 13)
+#define UPPER_TWO(x, y) SHUFFLE(x, y, 2, 3, 10, 11, 6, 7, 14, 15)
+#define LOWER_HALF(x, y) SHUFFLE(x, y, 0, 1, 2, 3, 8, 9, 10, 11)
+#define UPPER_HALF(x, y) SHUFFLE(x, y, 4, 5, 6, 7, 12, 13, 14, 15)
 
 /* The transpose of 8 x 8 elements, of which only n rows are read: the last 8 - n columns of dst are
  * filled with anything. Rows of dst are written in order. */
