@@ -41,6 +41,7 @@ static void check_text(struct tokenizer *tok, const char *name, const char *whic
     char path[256], what[128];
     int64_t n, n_golden;
     struct id_list ids = {0};
+    struct fault fault = {0};
 
     snprintf(what, sizeof what, "%s on %s", name, which);
     snprintf(path, sizeof path, DIR "%s.txt", which);
@@ -48,7 +49,7 @@ static void check_text(struct tokenizer *tok, const char *name, const char *whic
     snprintf(path, sizeof path, DIR "%s.%s.ids.txt", name, which);
     char *golden = read_file(path, &n_golden), *at = golden, *end;
 
-    tokenizer_encode(tok, text, n, &ids);
+    EXPECT(tokenizer_try_encode(tok, text, n, &ids, &fault) == 0, "%s: %s", what, fault.why);
     int64_t i = 0;
     for (long id; id = strtol(at, &end, 10), end != at; at = end, i++) {
         if (i < ids.n && ids.id[i] == id) continue;
@@ -57,7 +58,7 @@ static void check_text(struct tokenizer *tok, const char *name, const char *whic
         break;
     }
     EXPECT(i == ids.n, "%s: %ld ids, expected %ld", what, (long)ids.n, (long)i);
-    check_decoded(tok, &ids, text, n, what);
+    if (strcmp(name, "qwen") != 0) check_decoded(tok, &ids, text, n, what); /* NFC is kept */
     free(ids.id);
     free(golden);
     free(text);
@@ -74,13 +75,13 @@ static struct tokenizer *load(const char *path, int64_t max_vocab)
 /* name: of the recorded ids. */
 static void check_tokenizer(const char *path, int64_t max_vocab, const char *name, int64_t vocab)
 {
-    static const char *const texts[] = {"english", "code", "mixed"};
+    static const char *const texts[] = {"english", "code", "mixed", "marks"};
     struct tokenizer *tok = load(path, max_vocab);
 
     if (!tok) return;
     EXPECT(tokenizer_vocab_size(tok) == vocab, "%s: %ld ids, expected %ld", name,
            (long)tokenizer_vocab_size(tok), (long)vocab);
-    for (int i = 0; i < 3; i++) check_text(tok, name, texts[i]);
+    for (int i = 0; i < 4; i++) check_text(tok, name, texts[i]);
     tokenizer_free(tok);
 }
 
@@ -108,6 +109,8 @@ int main(void)
     check_tokenizer(DIR "deepseek.json", 0, "deepseek", 904);
     check_tokenizer(DIR "gpt2.json", 0, "gpt2", 504);
     check_tokenizer(DIR "cased.json", 0, "cased", 704);
+    check_tokenizer(DIR "nano.json", 0, "nano", 404);
+    check_tokenizer(DIR "qwen.json", 0, "qwen", 404);
     check_tokenizer(DIR "deepseek.json", 400, "deepseek-400", 400);
     check_hash();
     if (access(real, R_OK) != 0) {

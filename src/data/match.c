@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NO_CLASS = -1, CATEGORY_MASK = (1 << UNICODE_CATEGORY_BITS) - 1 };
+enum { NO_CLASS = -1, NO_MATCH = -1, CATEGORY_MASK = (1 << UNICODE_CATEGORY_BITS) - 1 };
 
 void alphabet_init(struct alphabet *a)
 {
@@ -128,6 +128,12 @@ void pattern_finish(struct pattern *p)
     }
 }
 
+void pattern_free(struct pattern *p)
+{
+    free(p->text);
+    p->text = NULL;
+}
+
 void alphabet_classify(const struct alphabet *a, const char *text, int64_t n, uint8_t *class)
 {
     for (int64_t i = 0; i < n;) {
@@ -170,36 +176,40 @@ static bool reach(const struct pattern *p, const struct node *node, const uint8_
         for (; n < node->max && at < end && member[class[at]] >> node->set & 1; n++)
             at = step(class, at, end);
     *far = at;
+    if (node->possessive) *low = at;
     return true;
 }
 
-/* The end of the match that goes on from the node at at, or -1. Nested as deep as the pattern has
- * nodes, whatever the text. */
-static int64_t match(const struct pattern *p, int i, const uint8_t *class, int64_t at, int64_t end)
+/* The end of the match that goes on from the node at at, NO_MATCH or PATTERN_TOO_LONG. Nested as
+ * deep as the pattern has nodes, whatever the text. */
+static int64_t match(const struct pattern *p, int i, const uint8_t *class, int64_t at, int64_t end,
+                     int64_t *steps)
 {
     int64_t low, far;
 
     for (;;) {
         const struct node *node = &p->node[i];
         i = node->next;
+        if (--*steps < 0) return PATTERN_TOO_LONG;
         switch (node->kind) {
         case NODE_END: return at;
         case NODE_JOIN: break;
         case NODE_LOOK:
             if ((at < end && p->alphabet->member[class[at]] >> node->set & 1) == node->negated)
-                return -1;
+                return NO_MATCH;
             break;
         case NODE_SPLIT:
-            far = match(p, node->next, class, at, end);
-            if (far >= 0) return far;
+            far = match(p, node->next, class, at, end, steps);
+            if (far != NO_MATCH) return far;
             i = node->other;
             break;
         case NODE_SET:
-            if (!reach(p, node, class, at, end, &low, &far)) return -1;
+            if (!reach(p, node, class, at, end, &low, &far)) return NO_MATCH;
+            *steps -= far - at;
             for (; far > low; far--) {
                 if (far < end && class[far] == 0) continue;
-                const int64_t to = match(p, node->next, class, far, end);
-                if (to >= 0) return to;
+                const int64_t to = match(p, node->next, class, far, end, steps);
+                if (to != NO_MATCH) return to;
             }
             at = low;
             break;
@@ -208,12 +218,12 @@ static int64_t match(const struct pattern *p, int i, const uint8_t *class, int64
 }
 
 int64_t pattern_find(const struct pattern *p, const uint8_t *class, int64_t from, int64_t end,
-                     int64_t *to)
+                     int64_t *to, int64_t *steps)
 {
     for (; from < end; from++)
         for (uint32_t left = p->first[class[from]]; left; left &= left - 1) {
-            *to = match(p, p->alternative[__builtin_ctz(left)], class, from, end);
-            if (*to >= 0) return from;
+            *to = match(p, p->alternative[__builtin_ctz(left)], class, from, end, steps);
+            if (*to != NO_MATCH) return *to < 0 ? PATTERN_TOO_LONG : from;
         }
     return end;
 }

@@ -10,6 +10,7 @@ struct parser {
     struct pattern *pattern;
     const char *text, *at;
     bool any_case; /* inside (?i: ) */
+    char before;   /* the letter before in there, small; '\0': none */
     int depth;
     struct fault *fault;
 };
@@ -117,6 +118,35 @@ static int parse_escape(struct parser *p, struct char_set *set, bool whole, uint
     return refuse(p, "an escape that is not supported");
 }
 
+/* The part of first .. last that lies within from .. from + 25, moved by shift. */
+static int add_moved(struct parser *p, struct char_set *set, uint32_t first, uint32_t last,
+                     uint32_t from, int shift)
+{
+    if (first < from) first = from;
+    if (last > from + 25) last = from + 25;
+    if (first > last) return 0;
+    return add_range(p, set, first + (uint32_t)shift, last + (uint32_t)shift);
+}
+
+static bool has_letter(uint32_t first, uint32_t last, uint32_t lower)
+{
+    return (first <= lower && lower <= last) || (first <= lower - 32 && lower - 32 <= last);
+}
+
+/* A range; within (?i: ) in any case: two letters have a third form by Unicode's simple folding. */
+static int add_chars(struct parser *p, struct char_set *set, uint32_t first, uint32_t last)
+{
+    if (add_range(p, set, first, last) != 0) return -1;
+    if (!p->any_case) return 0;
+    if (last >= 0x80) return refuse(p, "a character beyond ASCII within (?i:");
+    if (add_moved(p, set, first, last, 'A', 32) != 0 ||
+        add_moved(p, set, first, last, 'a', -32) != 0 ||
+        (has_letter(first, last, 'k') && add_range(p, set, 0x212a, 0x212a) != 0) ||
+        (has_letter(first, last, 's') && add_range(p, set, 0x17f, 0x17f) != 0))
+        return -1;
+    return 0;
+}
+
 /* One character or escape of a set. */
 static int parse_member(struct parser *p, struct char_set *set, uint32_t *single)
 {
@@ -131,7 +161,6 @@ static int parse_set(struct parser *p, struct char_set *set)
 {
     uint32_t first, last;
 
-    if (p->any_case) return refuse(p, "a set within (?i:");
     if (*p->at == '^') {
         set->negated = true;
         p->at++;
@@ -146,32 +175,32 @@ static int parse_set(struct parser *p, struct char_set *set)
             if (parse_member(p, set, &last) != 0) return -1;
             if (last == UNICODE_CODE_POINTS) return refuse(p, "a range that ends with a class");
         }
-        if (add_range(p, set, first, last) != 0) return -1;
+        if (add_chars(p, set, first, last) != 0) return -1;
     }
+    if (p->any_case && set->categories) return refuse(p, "a category in a set within (?i:");
     p->at++;
     return 0;
 }
 
-/* A letter in any case. Two letters have a third form by Unicode's simple folding. */
-static int add_any_case(struct parser *p, struct char_set *set, uint32_t c)
+/* Letters that stand side by side within (?i: ) and are one character in another case, like the
+ * German sharp s or a ligature. */
+static int check_pair(struct parser *p, char before, uint32_t c)
 {
-    const uint32_t lower = c | 32;
-
-    if (c >= 0x80) return refuse(p, "a character beyond ASCII within (?i:");
-    if (lower < 'a' || lower > 'z') return add_range(p, set, c, c);
-    if (add_range(p, set, lower, lower) != 0 || add_range(p, set, lower - 32, lower - 32) != 0)
-        return -1;
-    if (lower == 'k') return add_range(p, set, 0x212a, 0x212a);
-    if (lower == 's') return add_range(p, set, 0x17f, 0x17f);
-    return 0;
+    const char pair[] = {before, (char)(c | 32), '\0'};
+    if (!p->any_case || (c | 32) - 'a' >= 26) return 0;
+    p->before = pair[1];
+    if (!before || !strstr("ss st ff fi fl", pair)) return 0;
+    return refuse(p, "letters within (?i: that are also one character");
 }
 
 /* One set, escape or literal; its number. */
 static int parse_atom(struct parser *p)
 {
     struct char_set set = {0};
+    const char before = p->before;
     uint32_t c;
 
+    p->before = '\0';
     if (next_char(p, &c) != 0) return -1;
     if (c == '[') {
         if (parse_set(p, &set) != 0) return -1;
@@ -185,7 +214,7 @@ static int parse_atom(struct parser *p)
         uint32_t single = c;
         if (c == '\\' && parse_escape(p, &set, true, &single) != 0) return -1;
         if (single != UNICODE_CODE_POINTS &&
-            (p->any_case ? add_any_case(p, &set, single) : add_range(p, &set, single, single)) != 0)
+            (check_pair(p, before, single) != 0 || add_chars(p, &set, single, single) != 0))
             return -1;
     }
     return add_set(p, &set);
@@ -203,14 +232,15 @@ static int parse_number(struct parser *p, int *value)
     return 0;
 }
 
-/* What stands behind an atom; 1 .. 1 when nothing does. */
-static int parse_repeat(struct parser *p, int *min, int *max)
+/* What stands behind an atom, into a SET; 1 .. 1 when nothing does. */
+static int parse_repeat(struct parser *p, struct node *node)
 {
-    *min = 1;
-    *max = 1;
+    int *min = &node->min, *max = &node->max;
     const char c = *p->at;
+    *min = *max = 1;
     if (c != '*' && c != '+' && c != '?' && c != '{') return 0;
     p->at++;
+    p->before = '\0';
     if (c == '*' || c == '?') *min = 0;
     if (c == '*' || c == '+') *max = PATTERN_NO_LIMIT;
     if (c == '{') {
@@ -225,8 +255,12 @@ static int parse_repeat(struct parser *p, int *min, int *max)
             return refuse(p, "a repetition that is not {m}, {m,} or {m,n}");
         p->at++;
     }
+    if (*p->at == '+' && c != '{') {
+        node->possessive = true;
+        p->at++;
+    }
     if (*p->at == '?' || *p->at == '+' || *p->at == '*')
-        return refuse(p, "a lazy, possessive or double repetition");
+        return refuse(p, "a lazy or double repetition ({m,n}+ is one to tokenizers)");
     return 0;
 }
 
@@ -248,7 +282,8 @@ static int parse_look(struct parser *p, bool negated, struct piece *piece)
 /* The alternatives of a group meet in one JOIN; a chain of SPLITs tries them in their order. */
 static int parse_group(struct parser *p, struct piece *piece)
 {
-    int first[MAX_GROUPS], n = 0, min, max;
+    int first[MAX_GROUPS], n = 0;
+    struct node repeat = {0};
     const bool outer_case = p->any_case;
 
     if (p->at[0] == '?') {
@@ -264,9 +299,9 @@ static int parse_group(struct parser *p, struct piece *piece)
     p->any_case = outer_case;
     if (*p->at != ')') return refuse(p, "a group that is not closed");
     p->at++;
-    if (parse_repeat(p, &min, &max) != 0) return -1;
-    if (max != 1) return refuse(p, "a repeated group");
-    if (min == 0) first[n++] = join;
+    if (parse_repeat(p, &repeat) != 0) return -1;
+    if (repeat.max != 1 || repeat.possessive) return refuse(p, "a repeated or possessive group");
+    if (repeat.min == 0) first[n++] = join;
     int rest = first[n - 1];
     for (int i = n - 2; i >= 0; i--) {
         rest = add_node(p, (struct node){.kind = NODE_SPLIT, .next = first[i], .other = rest});
@@ -288,7 +323,7 @@ static int parse_piece(struct parser *p, struct piece *piece)
         return bad;
     }
     node.set = parse_atom(p);
-    if (node.set < 0 || parse_repeat(p, &node.min, &node.max) != 0) return -1;
+    if (node.set < 0 || parse_repeat(p, &node) != 0) return -1;
     piece->first = piece->last = add_node(p, node);
     return piece->first < 0 ? -1 : 0;
 }
@@ -316,6 +351,7 @@ static int parse_alternatives(struct parser *p, int *first, int max, int *n, int
         ++*n;
         if (*p->at != '|') return 0;
         p->at++;
+        p->before = '\0';
     }
 }
 
@@ -347,6 +383,8 @@ int pattern_try_compile(struct pattern *pattern, struct alphabet *alphabet, cons
     struct parser p = {.pattern = pattern, .text = text, .at = text, .fault = fault};
 
     memset(pattern, 0, sizeof *pattern);
+    pattern->text = strdup(text);
+    CHECK(pattern->text, "no memory for a regular expression");
     pattern->alphabet = alphabet;
     const int end = add_node(&p, (struct node){.kind = NODE_END});
     if (parse_alternatives(&p, pattern->alternative, PATTERN_MAX_ALTERNATIVES,

@@ -8,7 +8,9 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { N_BYTES = 256 };
+/* Known regular expressions take less than 20 steps a byte, and each is a few nanoseconds at most.
+ */
+enum { N_BYTES = 256, FREE_STEPS = 10000000, STEPS_A_BYTE = 1000 };
 #define BYTES_DEFINITION "bytes: id is the byte's value, 256 ends a document"
 
 struct tokenizer *tokenizer_init_bytes(void)
@@ -35,6 +37,8 @@ void tokenizer_free(struct tokenizer *tok)
     bpe_free(tok->bpe);
     alphabet_free(&tok->alphabet);
     free(tok->class);
+    unicode_nfc_free(tok->nfc);
+    for (int i = 0; tok->step && i < TOKENIZER_MAX_STEPS; i++) pattern_free(&tok->step[i]);
     free(tok->step);
     free(tok->added[0].at);
     free(tok->added[1].at);
@@ -90,27 +94,31 @@ const char *tokenizer_text(const struct tokenizer *tok, uint32_t id, int64_t *n)
     return tok->token[id].at;
 }
 
-static void put_id(struct id_list *out, uint32_t id)
+static int too_many_steps(const struct tokenizer *tok, const struct pattern *p, int64_t from)
 {
-    *id_list_reserve(out, 1) = id;
-    out->n++;
+    return fault_set(tok->fault, CODE_DATA,
+                     "byte %ld: the tokenizer's regular expression %s backtracks without end: over "
+                     "%d steps and %d a byte of this text",
+                     (long)(tok->place + from), p->text, FREE_STEPS, STEPS_A_BYTE);
 }
 
 /* Cuts a piece by a step and each part by the next; gaps between matches are parts too. */
-static void cut_piece(struct tokenizer *tok, int step, const char *text, int64_t from, int64_t end,
-                      struct id_list *out)
+static int cut_piece(struct tokenizer *tok, int step, const char *text, int64_t from, int64_t end)
 {
     if (step == tok->n_steps) {
-        bpe_encode(tok->bpe, text + from, end - from, out);
-        return;
+        bpe_encode(tok->bpe, text + from, end - from, tok->out);
+        return 0;
     }
+    const struct pattern *p = &tok->step[step];
     while (from < end) {
         int64_t to = end;
-        const int64_t at = pattern_find(&tok->step[step], tok->class, from, end, &to);
-        if (at > from) cut_piece(tok, step + 1, text, from, at, out);
-        if (at < end) cut_piece(tok, step + 1, text, at, to, out);
+        const int64_t at = pattern_find(p, tok->class, from, end, &to, &tok->steps);
+        if (at == PATTERN_TOO_LONG) return too_many_steps(tok, p, from);
+        if (at > from && cut_piece(tok, step + 1, text, from, at) != 0) return -1;
+        if (at < end && cut_piece(tok, step + 1, text, at, to) != 0) return -1;
         from = at < end ? to : end;
     }
+    return 0;
 }
 
 /* The first token of first .. last - 1 whose byte d is at least byte; their bytes before are
@@ -157,33 +165,12 @@ static int64_t next_beginning(const struct added_tokens *added, const char *text
     return at;
 }
 
-/* Cuts out the added tokens of a kind, and leaves what is between them to what comes next. */
-static void cut_added(struct tokenizer *tok, int kind, const char *text, int64_t from, int64_t end,
-                      struct id_list *out)
-{
-    const struct added_tokens *added = &tok->added[kind];
+static int cut_added(struct tokenizer *tok, int kind, const char *text, int64_t n);
 
-    for (int64_t at = from; from < end; at++) {
-        at = next_beginning(added, text, at, end);
-        const struct added_token *t = longest(added, text + at, end - at);
-        if (!t && at < end) continue;
-        if (at > from && kind == 0) cut_added(tok, 1, text, from, at, out);
-        if (at > from && kind == 1) cut_piece(tok, 0, text, from, at, out);
-        if (!t) break;
-        put_id(out, t->id);
-        from = at + t->n;
-        at = from - 1;
-    }
-}
-
-void tokenizer_encode(struct tokenizer *tok, const char *text, int64_t n, struct id_list *out)
+/* What is between added tokens of the first kind. */
+static int encode_between(struct tokenizer *tok, const char *text, int64_t n)
 {
-    if (tok->is_bytes) {
-        uint32_t *id = id_list_reserve(out, n);
-        for (int64_t i = 0; i < n; i++) id[i] = (unsigned char)text[i];
-        out->n += n;
-        return;
-    }
+    if (tok->nfc) text = unicode_nfc(tok->nfc, text, &n);
     if (n > tok->class_cap) {
         free(tok->class);
         tok->class = malloc((size_t)n);
@@ -191,5 +178,43 @@ void tokenizer_encode(struct tokenizer *tok, const char *text, int64_t n, struct
         tok->class_cap = n;
     }
     alphabet_classify(&tok->alphabet, text, n, tok->class);
-    cut_added(tok, 0, text, 0, n, out);
+    return cut_added(tok, 1, text, n);
+}
+
+/* Cuts out the added tokens of a kind, and leaves what is between them to what comes next. */
+static int cut_added(struct tokenizer *tok, int kind, const char *text, int64_t n)
+{
+    const struct added_tokens *added = &tok->added[kind];
+    int64_t from = 0;
+
+    for (int64_t at = from; from < n; at++) {
+        at = next_beginning(added, text, at, n);
+        const struct added_token *t = longest(added, text + at, n - at);
+        if (!t && at < n) continue;
+        if (kind == 0) tok->place = from;
+        if (at > from && (kind == 0 ? encode_between(tok, text + from, at - from)
+                                    : cut_piece(tok, 0, text, from, at)) != 0)
+            return -1;
+        if (!t) break;
+        *id_list_reserve(tok->out, 1) = t->id;
+        tok->out->n++;
+        from = at + t->n;
+        at = from - 1;
+    }
+    return 0;
+}
+
+int tokenizer_try_encode(struct tokenizer *tok, const char *text, int64_t n, struct id_list *out,
+                         struct fault *fault)
+{
+    if (tok->is_bytes) {
+        uint32_t *id = id_list_reserve(out, n);
+        for (int64_t i = 0; i < n; i++) id[i] = (unsigned char)text[i];
+        out->n += n;
+        return 0;
+    }
+    tok->steps = FREE_STEPS + STEPS_A_BYTE * n;
+    tok->out = out;
+    tok->fault = fault;
+    return cut_added(tok, 0, text, n);
 }

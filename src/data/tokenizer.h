@@ -17,8 +17,8 @@ struct tokenizer *tokenizer_init_bytes(void);
 
 /*
  * Reads a tokenizer.json. Supported: model BPE over bytes, pre-tokenizers Sequence, Split by a
- * regular expression (isolated), Digits and ByteLevel, added tokens; no normalizer. What the file
- * asks for besides is refused by name: NULL with fault.
+ * regular expression (isolated), Digits and ByteLevel, added tokens; normalizer NFC or none. What
+ * the file asks for besides is refused by name: NULL with fault.
  *
  * max_vocab > 0: the tokenizer that is left when every token, merge and added token with an id of
  * max_vocab or more is struck out; what remains keeps its id. All 256 bytes must remain.
@@ -43,6 +43,10 @@ const char *tokenizer_special(const struct tokenizer *tok, int i, uint32_t *id);
 /* Bytes of text that id stands for, borrowed; NULL: there is no such id. */
 const char *tokenizer_text(const struct tokenizer *tok, uint32_t id, int64_t *n);
 
-/* Appends the ids of n bytes of text. Bytes that are no UTF-8 are kept: each counts as a character
- * of no category. Not thread-safe. */
-void tokenizer_encode(struct tokenizer *tok, const char *text, int64_t n, struct id_list *out);
+/*
+ * Appends the ids of n bytes of text. Bytes that are no UTF-8 are kept: each counts as a character
+ * of no category. -1 with fault, which begins with the place in the text: a regular expression of
+ * the tokenizer needs very long for it. Not thread-safe.
+ */
+int tokenizer_try_encode(struct tokenizer *tok, const char *text, int64_t n, struct id_list *out,
+                         struct fault *fault);

@@ -3,6 +3,7 @@
 
 #include "data/pattern.h"
 #include "data/tokenizer.h"
+#include "data/unicode_nfc.h"
 
 enum { TOKENIZER_MAX_STEPS = 8 };
 
@@ -35,10 +36,17 @@ struct tokenizer {
     struct added_token *special; /* [n_special] in the order of the file */
     int n_special;
     struct added_tokens added[2]; /* cut out first; and then, of what is left: the "normalized" */
+    struct unicode_nfc *nfc;      /* the normalizer between the two; NULL: none */
     struct alphabet alphabet;
     int n_steps;
     struct pattern *step; /* [TOKENIZER_MAX_STEPS] each cuts the pieces of the one before */
     struct bpe *bpe;
     uint8_t *class; /* [class_cap] of the text that is encoded */
     int64_t class_cap;
+
+    /* of the text that is encoded */
+    int64_t place; /* where the part is that is cut */
+    int64_t steps; /* of matching, that are left */
+    struct id_list *out;
+    struct fault *fault;
 };

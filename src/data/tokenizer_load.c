@@ -140,31 +140,60 @@ static int check_id(struct load *ld, const char *where, const char *name, const 
                   json_is_integer(value) ? "" : "no number: ", (long long)id, MAX_IDS);
 }
 
+/* PyPI's tokenizers does not take the ids of added tokens from the file: those of texts in the
+ * vocabulary are the vocabulary's, others follow it. next: the first that is free. */
+static int check_added_id(struct load *ld, const char *name, int64_t id, int64_t *next)
+{
+    const json_t *known = json_object_get(ld->vocab, name);
+    const int64_t theirs = known ? json_integer_value(known) : *next;
+
+    if (id != theirs)
+        return refuse(ld, "added token %.100s has id %ld, but tokenizers gives it %ld, %s", name,
+                      (long)id, (long)theirs,
+                      known ? "its id in model.vocab" : "the first one behind the others");
+    if (id >= *next) *next = id + 1;
+    return 0;
+}
+
+/* One of added_tokens and its id, which tokenizers would give it, too; seen: those before it. */
+static int try_count_added(struct load *ld, size_t i, json_t *seen, int64_t *next, int64_t *id)
+{
+    json_t *token = json_array_get(json_object_get(ld->root, "added_tokens"), i);
+    const json_t *content = json_object_get(token, "content"),
+                 *value = json_object_get(token, "id");
+    const char *name = json_string_value(content);
+
+    if (!name || !*name)
+        return refuse(ld, "added_tokens[%zu].content is %s, expected a text", i, shown(content));
+    if (check_id(ld, "added_tokens", name, value) != 0) return -1;
+    if (json_object_get(seen, name)) return refuse(ld, "added token %.100s comes twice", name);
+    json_object_set_new(seen, name, json_true());
+    *id = json_integer_value(value);
+    return check_added_id(ld, name, *id, next);
+}
+
 /* The ids that remain and how many there are; room for them. */
 static int count_ids(struct load *ld)
 {
-    json_t *added = json_object_get(ld->root, "added_tokens"), *value;
+    const size_t n_added = json_array_size(json_object_get(ld->root, "added_tokens"));
+    json_t *value, *seen = json_object();
     const char *name;
-    size_t i;
-    int64_t largest = -1;
+    int64_t largest = -1, next = (int64_t)json_object_size(ld->vocab), id = 0;
+    int bad = 0;
 
     json_object_foreach(ld->vocab, name, value)
     {
-        if (check_id(ld, "model.vocab", name, value) != 0) return -1;
-        const int64_t id = json_integer_value(value);
+        bad = check_id(ld, "model.vocab", name, value);
+        if (bad) break;
+        id = json_integer_value(value);
         if (id < ld->limit && id > largest) largest = id;
     }
-    json_array_foreach(added, i, value)
-    {
-        const json_t *content = json_object_get(value, "content");
-        if (!json_is_string(content) || !*json_string_value(content))
-            return refuse(ld, "added_tokens[%zu].content is %s, expected a text", i,
-                          shown(content));
-        name = json_string_value(content);
-        if (check_id(ld, "added_tokens", name, json_object_get(value, "id")) != 0) return -1;
-        const int64_t id = json_integer_value(json_object_get(value, "id"));
+    for (size_t i = 0; i < n_added && !bad; i++) {
+        bad = try_count_added(ld, i, seen, &next, &id);
         if (id < ld->limit && id > largest) largest = id;
     }
+    json_decref(seen);
+    if (bad) return -1;
     ld->tok->vocab_size = largest + 1;
     ld->tok->token = calloc((size_t)largest + 2, sizeof *ld->tok->token);
     CHECK(ld->tok->token, "no memory for %ld tokens", (long)largest + 1);
@@ -211,6 +240,7 @@ static int read_added_token(struct load *ld, json_t *object)
                                 .special = json_is_true(json_object_get(object, "special")),
                                 .normalized = json_is_true(json_object_get(object, "normalized"))};
     char where[128];
+    int64_t n_form = n;
 
     snprintf(where, sizeof where, "added token %.100s", content);
     if (only_keys(ld, object, where, "id content single_word lstrip rstrip normalized special "))
@@ -219,12 +249,15 @@ static int read_added_token(struct load *ld, json_t *object)
     for (int k = 0; k < 3; k++)
         if (want_false(ld, object, where, off[k]) != 0) return -1;
     if (token.id >= ld->limit) return 0;
+    const char *form =
+        tok->nfc && token.normalized ? unicode_nfc(tok->nfc, content, &n_form) : content;
+    if (n_form != n || memcmp(form, content, (size_t)n) != 0)
+        return refuse(ld, "%s is normalized, but not in form NFC itself", where);
     char *text = pool_take(ld, n + 1);
     token.text = memcpy(text, content, (size_t)n + 1);
     struct token_text *known = &tok->token[token.id];
     if (known->at && (known->n != n || memcmp(known->at, text, (size_t)n) != 0))
-        return refuse(ld, "%s has id %u, which model.vocab gives to another token", where,
-                      token.id);
+        return refuse(ld, "%s is in model.vocab, where its letters stand for other bytes", where);
     *known = (struct token_text){text, n};
     add_to(&tok->added[token.normalized], token);
     if (token.special) tok->special[tok->n_special++] = token;
@@ -335,7 +368,11 @@ static int read_model(struct load *ld)
     const char *type = shown(json_object_get(model, "type"));
 
     if (!json_is_object(model)) return refuse(ld, "model is %s, expected an object", shown(model));
-    if (strcmp(type, "BPE") != 0) return refuse(ld, "model.type is %s, expected BPE", type);
+    ld->vocab = json_object_get(model, "vocab");
+    merges = json_object_get(model, "merges");
+    /* GPT-2's own file does not say: what has merges is BPE */
+    const bool says = json_object_get(model, "type") || !ld->vocab || !merges;
+    if (says && strcmp(type, "BPE") != 0) return refuse(ld, "model.type is %s, expected BPE", type);
     if (only_keys(ld, model, "model",
                   "type dropout unk_token continuing_subword_prefix end_of_word_suffix fuse_unk "
                   "byte_fallback ignore_merges vocab merges ") != 0 ||
@@ -344,13 +381,11 @@ static int read_model(struct load *ld)
         want_none(ld, model, "model", "end_of_word_suffix") != 0 ||
         want_false(ld, model, "model", "byte_fallback") != 0)
         return -1;
-    ld->vocab = json_object_get(model, "vocab");
-    merges = json_object_get(model, "merges");
     if (!json_is_object(ld->vocab) || !json_is_array(merges))
         return refuse(ld, "model.vocab is %s and model.merges is %s, expected an object and a list",
                       shown(ld->vocab), shown(merges));
-    if (count_ids(ld) != 0 || read_vocab(ld) != 0 ||
-        begin_bpe(ld, (int64_t)json_array_size(merges)) != 0 || read_merges(ld, merges) != 0)
+    if (begin_bpe(ld, (int64_t)json_array_size(merges)) != 0 || count_ids(ld) != 0 ||
+        read_vocab(ld) != 0 || read_merges(ld, merges) != 0)
         return -1;
     if (json_is_true(json_object_get(model, "ignore_merges"))) {
         for (int64_t id = 0; id < ld->tok->vocab_size; id++)
@@ -431,18 +466,25 @@ static int read_pre_tokenizer(struct load *ld, json_t *step)
                                                                                  : "\\p{N}+");
 }
 
-/* No normalizer is one, or a sequence of none. */
-static int check_normalizer(struct load *ld)
+/* NFC or none, also as a sequence of them. */
+static int read_normalizer(struct load *ld, const json_t *normalizer)
 {
-    json_t *normalizer = json_object_get(ld->root, "normalizer");
-    json_t *list = json_object_get(normalizer, "normalizers");
+    const json_t *list = json_object_get(normalizer, "normalizers"), *each;
     const char *type = shown(json_object_get(normalizer, "type"));
+    size_t i;
 
     if (!normalizer || json_is_null(normalizer)) return 0;
-    if (strcmp(type, "Sequence") == 0 && json_is_array(list) && json_array_size(list) == 0)
+    if (strcmp(type, "Sequence") == 0 && json_is_array(list)) {
+        json_array_foreach(list, i, each) if (read_normalizer(ld, each) != 0) return -1;
         return 0;
-    if (json_array_size(list) > 0) type = shown(json_object_get(json_array_get(list, 0), "type"));
-    return refuse(ld, "normalizer %s is not supported: expected none", type);
+    }
+    if (strcmp(type, "NFC") != 0)
+        return refuse(ld, "normalizer %s is not supported: expected NFC or none", type);
+    if (!ld->tok->nfc) {
+        ld->tok->nfc = unicode_nfc_init();
+        XXH64_update(ld->hash, "NFC", sizeof "NFC");
+    }
+    return 0;
 }
 
 static int check_decoder(struct load *ld)
@@ -482,7 +524,8 @@ static int build(struct load *ld)
                   "version truncation padding added_tokens normalizer pre_tokenizer "
                   "post_processor decoder model ") != 0 ||
         want_none(ld, ld->root, "the file", "truncation") != 0 ||
-        want_none(ld, ld->root, "the file", "padding") != 0 || check_normalizer(ld) != 0 ||
+        want_none(ld, ld->root, "the file", "padding") != 0 ||
+        read_normalizer(ld, json_object_get(ld->root, "normalizer")) != 0 ||
         check_decoder(ld) != 0 || read_model(ld) != 0 || read_added(ld) != 0 ||
         read_pre_tokenizer(ld, json_object_get(ld->root, "pre_tokenizer")) != 0)
         return -1;

@@ -56,6 +56,19 @@ uint32_t unicode_categories(const char *name, size_t n);
 extern const uint32_t unicode_spaces[][2];
 extern const int n_unicode_spaces;
 
+/* Canonical decompositions, by their characters (unicode_nfc.h): c is first and second, which is 0
+ * when it is another character only, and first may be decomposed again. */
+struct unicode_pair {
+    uint32_t c, first, second;
+    bool composes; /* and the two make c */
+};
+extern const struct unicode_pair unicode_pairs[];
+extern const int n_unicode_pairs;
+
+/* Runs of equal combining class, in order: first code point << 8 | class. */
+extern const uint32_t unicode_combining[];
+extern const int n_unicode_combining;
+
 /*
  * One character of UTF-8 at text, n > 0 bytes long at most: its code point, and in *bytes its
  * length. A byte that begins no valid sequence (overlong forms, surrogates and beyond U+10FFFF are

@@ -35,7 +35,8 @@ struct job {
     struct cut cut;
 
     bool in_document;
-    char *document; /* what is collected of it */
+    const char *path; /* of the document */
+    char *document;   /* what is collected of it */
     int64_t n_document, cap_document;
     struct id_list ids;
 };
@@ -88,8 +89,15 @@ static void output_ids(struct output *out, const struct shard_kind *kind, const 
 
 static void encode(struct job *job, struct output *to, const char *text, int64_t n)
 {
+    struct fault fault;
+    char why[NAME_BYTES + sizeof fault.why];
+
     job->ids.n = 0;
-    tokenizer_encode(job->tok, text, n, &job->ids);
+    if (tokenizer_try_encode(job->tok, text, n, &job->ids, &fault) != 0) {
+        snprintf(why, sizeof why, "%s: document %ld, %s", job->path,
+                 (long)(job->train.n_documents + job->heldout.n_documents + 1), fault.why);
+        give_up(job, fault.code, why);
+    }
     output_ids(to, &job->kind, job->ids.id, job->ids.n);
 }
 
@@ -97,13 +105,12 @@ static void encode(struct job *job, struct output *to, const char *text, int64_t
 static void collect(struct job *job, const char *bytes, int64_t n)
 {
     char why[NAME_BYTES + 128];
-    const char *path = input_path(corpus_input(job->corpus));
 
     if (job->n_document + n > MAX_DOCUMENT_BYTES) {
         snprintf(why, sizeof why,
                  "%s: a document of more than 1 GiB; --separator or --json-key tells where "
                  "documents end",
-                 path ? path : "the last file");
+                 job->path);
         give_up(job, CODE_DATA, why);
     }
     if (job->n_document + n > job->cap_document) {
@@ -122,6 +129,7 @@ static void output_bytes(struct job *job, struct output *to, const char *bytes, 
     if (n == 0) return;
     if (!job->in_document && job->kind.bos_id != NONE) output_ids(to, &job->kind, &bos, 1);
     job->in_document = true;
+    job->path = input_path(corpus_input(job->corpus));
     if (tokenizer_is_local(job->tok))
         encode(job, to, bytes, n);
     else
