@@ -1,6 +1,7 @@
 /* Bytes of a file or a name that are control characters break no message into lines and do not
  * reach the terminal: fatal faults, listed faults, warnings, faults of shards. The source's place
- * and condition are told of faults of the program only. */
+ * and condition are told of faults of the program only. A list of very many errors has the first of
+ * them and their number. */
 // TEST ranks=1 timeout=10
 #include "data_fixture.h"
 
@@ -27,6 +28,11 @@ int main(void)
     err_add(&errs, "%s: unknown", NASTY);
     err_add(&errs, "second");
     EXPECT(!strcmp(errs.text, PRINTABLE ": unknown\nsecond\n"), "listed: %s", errs.text);
+    for (int i = 2; i < 2000000; i++) err_add(&errs, "another");
+    const char *last = strstr(errs.text, "another\n...");
+    EXPECT(errs.n == 2000000 && last && !strcmp(last, "another\n... and 1999950 more\n") &&
+               last - errs.text < 1000,
+           "%d errors: %s", errs.n, errs.text);
     err_free(&errs);
     fault_set(&fault, CODE_DATA, "%s: altered", NASTY);
     EXPECT(!strcmp(fault.why, PRINTABLE ": altered"), "shard: %s", fault.why);

@@ -57,6 +57,9 @@ fresh
 sed -i "s|\"$w\": \"$one\"|\"$w\": \"../$one\"|" "$tmp/in/model.safetensors.index.json"
 refuses 65 1 "weight_map: $w: found ../$one, expected the name of a file"
 fresh
+echo '{"weight_map": {}}' >"$tmp/in/model.safetensors.index.json"
+refuses 65 1 'index.json: weight_map: found no tensors'
+fresh
 rm "$tmp/in/$two"
 refuses 66 1 "$two: No such file"
 fresh
@@ -77,6 +80,12 @@ refuses 65 38 'in: model.layers.2.mlp.experts.7.down_proj.weight is missing'
 fresh
 sed -i 's/"kv_lora_rank": 10/"kv_lora_rank": 9/' "$tmp/in/config.json"
 refuses 65 6 'kv_a_proj_with_mqa.weight: found shape \[14, 16\], expected \[13, 16\]'
+
+# A model of more tensors than anybody can read errors of: the first ones and their number.
+fresh
+sed -i 's/"num_hidden_layers": 2/"num_hidden_layers": 300/; s/"n_routed_experts": 8/"n_routed_experts": 512/' \
+    "$tmp/in/config.json"
+refuses 65 51 '^dsv3-ckpt: ... and [0-9]* more$'
 
 # Settings that would be another model here.
 config() {

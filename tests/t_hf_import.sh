@@ -70,3 +70,40 @@ code=0
 grep -q 'model.layers.2.shared_head.head.weight: element 50 .* as in lm_head.weight' "$tmp/err" ||
     fail "$(cat "$tmp/err")"
 [ ! -e "$tmp/out.other" ] || fail 'something was written'
+
+# A model saved with no shared experts has empty tensors for them, which are skipped.
+cp -r tests/golden/hf/v3 "$tmp/none"
+chmod -R u+w "$tmp/none"
+sed -i 's/"n_shared_experts": 1/"n_shared_experts": 0/' "$tmp/none/config.json"
+for file in "$tmp/none"/*.safetensors; do
+    tests/safetensors_edit change "$file" '
+        for (grep /shared_experts/, sort keys %$h) {
+            my ($at, $end) = @{$h->{$_}{data_offsets}};
+            substr($data, $at, $end - $at) = "";
+            for my $t (grep ref $_->{shape}, values %$h) {
+                $_ >= $end and $_ -= $end - $at for @{$t->{data_offsets}};
+            }
+            $h->{$_}{shape} = /down_proj/ ? [16, 0] : [0, 16];
+            $h->{$_}{data_offsets} = [$at, $at];
+        }'
+done
+"$DSV3_BUILD/dsv3-ckpt" import "$tmp/none" "$tmp/out.none" >/dev/null || fail 'empty tensors'
+
+# An import that is killed at any rename leaves nothing that keeps it from being done again, and no
+# checkpoint without its model.yaml.
+for at in 1 2 3; do
+    code=0
+    FAULTY_PATH="$tmp/killed" FAULTY_CALL=rename FAULTY_HOW=kill FAULTY_AT=$at FAULTY_RANKS=0 \
+        FAULTY_SYNC_MS=0 OMPI_COMM_WORLD_RANK=0 LD_PRELOAD="$DSV3_BUILD/tests/faulty_io.so" \
+        ASAN_OPTIONS="${ASAN_OPTIONS:-}:verify_asan_link_order=0" \
+        "$DSV3_BUILD/dsv3-ckpt" import tests/golden/hf/v3 "$tmp/killed" >/dev/null 2>&1 || code=$?
+    [ $code != 0 ] || break
+    [ ! -e "$tmp/killed/step-00000000" ] || [ -e "$tmp/killed/model.yaml" ] ||
+        fail "killed at rename $at: a checkpoint without model.yaml"
+    if [ ! -e "$tmp/killed/step-00000000" ]; then
+        "$DSV3_BUILD/dsv3-ckpt" import tests/golden/hf/v3 "$tmp/killed" >/dev/null ||
+            fail "killed at rename $at: cannot be imported again"
+    fi
+    rm -r "$tmp/killed"
+done
+[ $at = 3 ] || fail "only $at renames were killed"

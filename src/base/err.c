@@ -158,7 +158,7 @@ int fault_set(struct fault *fault, enum exit_code code, const char *fmt, ...)
     return -1;
 }
 
-/* Room for so many bytes of a list that grows: a broken file can have very many faults. */
+/* Bytes allocated for a list of so many: twice as much when it grows. */
 static size_t list_room(size_t n_bytes)
 {
     size_t room = 1024;
@@ -166,9 +166,26 @@ static size_t list_room(size_t n_bytes)
     return room;
 }
 
+/* Writes a line of n bytes, its newline included, behind the messages. */
+static void put_line(struct err_list *errs, const char *line, size_t n)
+{
+    const size_t room = list_room(errs->n_bytes + n + 1);
+    if (!errs->text || room > list_room(errs->n_bytes + 1)) {
+        errs->text = realloc(errs->text, room);
+        CHECK(errs->text, "no memory for an error message of %zu bytes", n);
+    }
+    memcpy(errs->text + errs->n_bytes, line, n);
+    errs->text[errs->n_bytes + n] = '\0';
+}
+
 void err_add(struct err_list *errs, const char *fmt, ...)
 {
     char text[LINE_BYTES];
+    if (errs->n++ >= ERR_LIST_MAX) { /* replaces the count that stands there */
+        const int n = snprintf(text, sizeof text, "... and %d more\n", errs->n - ERR_LIST_MAX);
+        put_line(errs, text, (size_t)n);
+        return;
+    }
     va_list args;
     va_start(args, fmt);
     int n = vsnprintf(text, sizeof text - 1, fmt, args);
@@ -176,15 +193,8 @@ void err_add(struct err_list *errs, const char *fmt, ...)
     if (n > (int)sizeof text - 2) n = (int)sizeof text - 2;
     err_printable(text);
     text[n++] = '\n';
-    const size_t room = list_room(errs->n_bytes + (size_t)n + 1);
-    if (!errs->text || room > list_room(errs->n_bytes + 1)) {
-        errs->text = realloc(errs->text, room);
-        CHECK(errs->text, "no memory for an error message of %d bytes", n);
-    }
-    memcpy(errs->text + errs->n_bytes, text, (size_t)n);
+    put_line(errs, text, (size_t)n);
     errs->n_bytes += (size_t)n;
-    errs->text[errs->n_bytes] = '\0';
-    errs->n++;
 }
 
 void err_free(struct err_list *errs)

@@ -82,11 +82,13 @@ struct fault {
 int fault_set(struct fault *fault, enum exit_code code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* A list of messages, one fault each, for functions named *_try_*. A zeroed struct is empty. */
+/* A list of messages, one error each, for functions named *_try_*. A zeroed struct is empty. The
+ * text keeps the first ERR_LIST_MAX; a last line, "... and N more", counts the others. */
+enum { ERR_LIST_MAX = 50 };
 struct err_list {
-    char *text; /* messages, each ended by a newline; NULL when there is none */
-    size_t n_bytes;
-    int n;
+    char *text;     /* messages, each ended by a newline; NULL when there is none */
+    size_t n_bytes; /* of the messages, without the last line */
+    int n;          /* all errors, kept or only counted */
 };
 void err_add(struct err_list *errs, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void err_free(struct err_list *errs);

@@ -234,9 +234,28 @@ static int try_copy_tensors(struct writing *w, struct fault *fault)
     return try_close(w, bad, fault);
 }
 
+static const char *yaml_path(char path[CKPT_PATH], const char *root)
+{
+    path_print(path, "%s/model.yaml", root);
+    return path;
+}
+
+/* The model's YAML beside the checkpoint, for the `base` of a run. It comes first: an import that
+ * is killed may leave it behind, but never a checkpoint without it. */
+static int try_write_yaml(const struct import *im, const char *root, struct fault *fault)
+{
+    char path[CKPT_PATH], fresh[CKPT_PATH];
+    char *yaml = hf_config_yaml(&im->cfg);
+    path_print(fresh, "%s.tmp", yaml_path(path, root));
+    int bad = io_try_write_file(fresh, yaml, (int64_t)strlen(yaml), fault);
+    if (!bad && rename(fresh, path) != 0) bad = io_fault(fault, "rename to its name", fresh);
+    free(yaml);
+    return bad;
+}
+
 static int try_write(struct writing *w, const char *root, struct fault *fault)
 {
-    char scratch[CKPT_PATH];
+    char scratch[CKPT_PATH], path[CKPT_PATH];
     int64_t *steps;
     const int n_there = store_try_list(root, &steps, fault);
     free(steps);
@@ -253,27 +272,18 @@ static int try_write(struct writing *w, const char *root, struct fault *fault)
     w->m.file = calloc((size_t)w->m.n_files, sizeof *w->m.file);
     CHECK(w->m.file, "no memory for %d files", w->m.n_files);
     for (int i = 0; i < w->m.n_files; i++) w->m.file[i] = w->layout.file[i].file;
-    int bad = try_copy_tensors(w, fault) || store_try_publish(root, &w->m, fault);
+    int bad = try_copy_tensors(w, fault) || try_write_yaml(w->im, root, fault) ||
+              store_try_publish(root, &w->m, fault);
     struct fault left;
     if (!bad) store_try_move_latest(root, 0, &left);
     if (bad) {
         store_try_drop(w->dir, &left);
-        if (is_new) rmdir(root);
+        if (is_new) {
+            unlink(yaml_path(path, root));
+            rmdir(root);
+        }
     }
     return bad ? -1 : 0;
-}
-
-/* The model's YAML beside the checkpoint, for the `base` of a run. */
-static int try_write_yaml(const struct import *im, const char *root, struct fault *fault)
-{
-    char path[CKPT_PATH], fresh[CKPT_PATH];
-    char *yaml = hf_config_yaml(&im->cfg);
-    path_print(path, "%s/model.yaml", root);
-    path_print(fresh, "%s.tmp", path);
-    int bad = io_try_write_file(fresh, yaml, (int64_t)strlen(yaml), fault);
-    if (!bad && rename(fresh, path) != 0) bad = io_fault(fault, "rename to its name", fresh);
-    free(yaml);
-    return bad;
 }
 
 static int write_checkpoint(struct import *im, const char *root, float *buffer, struct fault *fault)
@@ -282,7 +292,7 @@ static int write_checkpoint(struct import *im, const char *root, float *buffer, 
     snprintf(w.m.version, sizeof w.m.version, "%s, imported", version_commit());
     w.m.state = (struct ckpt_state){.loss = NAN, .ranks = 1, .dp = 1, .tp = 1, .ep = 1};
     w.m.config = hf_config_yaml(&im->cfg);
-    const int bad = try_write(&w, root, fault) || try_write_yaml(im, root, fault);
+    const int bad = try_write(&w, root, fault);
     if (!bad) {
         char count[TEXT_NUMBER], path[CKPT_PATH];
         int64_t n = 0;

@@ -110,7 +110,7 @@ static void name_extras(const struct import *im, int64_t *n_left_out, struct err
     for (int i = 0; i < im->st.n_tensors; i++) {
         t = &im->st.tensor[i];
         if ((n && bsearch(&t, used, n, sizeof *used, by_address)) ||
-            has_ending(t->name, "rotary_emb.inv_freq"))
+            has_ending(t->name, "rotary_emb.inv_freq") || t->n == 0) /* experts of width 0 */
             continue;
         if (is_beyond(im, t->name))
             ++*n_left_out;

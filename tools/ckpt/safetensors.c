@@ -263,11 +263,11 @@ static int open_indexed(struct safetensors *st, const char *dir, const char *whe
     json_t *root = foreign_try_json(where, ST_HEADER_BYTES, fault);
     if (!root) return -1;
     json_t *map = json_object_get(root, "weight_map");
-    int bad = json_is_object(map) ? try_list_files(map, where, &names, &n, fault)
-                                  : fault_set(fault, CODE_DATA,
-                                              "%s: weight_map: expected an object of tensors and "
-                                              "their files",
-                                              where);
+    int bad = json_object_size(map) ? try_list_files(map, where, &names, &n, fault)
+                                    : fault_set(fault, CODE_DATA,
+                                                "%s: weight_map: found no tensors, expected an "
+                                                "object of tensors and their files",
+                                                where);
     for (int i = 0; i < n && !bad; i++) bad = add_file(st, dir, names[i], fault);
     if (!bad) {
         qsort(st->tensor, (size_t)st->n_tensors, sizeof *st->tensor, by_name);
