@@ -22,6 +22,9 @@ struct golden_model {
  * written as a file. overrides: n of the form section.key=value. Free with golden_model_free. */
 void golden_model_init(struct golden_model *gm, const struct golden *g, const char *dir, int n,
                        char *const overrides[]);
+
+/* The part of it that takes the memory, of a zeroed struct with its cfg: no values yet. */
+void golden_model_build(struct golden_model *gm);
 void golden_model_free(struct golden_model *gm);
 
 /* Zero all gradients, set the weights of the losses from the configuration and the labels of this

@@ -108,6 +108,13 @@ void golden_model_init(struct golden_model *gm, const struct golden *g, const ch
 {
     memset(gm, 0, sizeof *gm);
     load_config(gm, g, dir, n, overrides);
+    golden_model_build(gm);
+    fill_weights(gm, g);
+    fill_biases(gm, g);
+}
+
+void golden_model_build(struct golden_model *gm)
+{
     mesh_init(&gm->mesh, &gm->cfg);
     gm->stream = backend_cpu.stream_create(1);
     param_table_init(&gm->params, &gm->cfg, &gm->mesh);
@@ -125,8 +132,6 @@ void golden_model_init(struct golden_model *gm, const struct golden *g, const ch
                                       .comm = &gm->comm,
                                       .params = &gm->params};
     model_init(&gm->model, &parts, &plan.worst.activations);
-    fill_weights(gm, g);
-    fill_biases(gm, g);
 }
 
 void golden_model_free(struct golden_model *gm)

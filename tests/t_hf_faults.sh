@@ -83,8 +83,7 @@ refuses 65 6 'kv_a_proj_with_mqa.weight: found shape \[14, 16\], expected \[13, 
 
 # A model of more tensors than anybody can read errors of: the first ones and their number.
 fresh
-sed -i 's/"num_hidden_layers": 2/"num_hidden_layers": 300/; s/"n_routed_experts": 8/"n_routed_experts": 512/' \
-    "$tmp/in/config.json"
+sed -i 's/\(hidden_layers.*\) 2/\1 300/; s/\(routed_experts.*\) 8/\1 512/' "$tmp/in/config.json"
 refuses 65 51 '^dsv3-ckpt: ... and [0-9]* more$'
 
 # Settings that would be another model here.
@@ -97,7 +96,7 @@ config 's/"tie_word_embeddings": false/"tie_word_embeddings": true/' 'embeddings
 config 's/"hidden_act": "silu"/"hidden_act": "gelu"/' 'hidden_act: found .*, expected silu'
 config 's/"rope_interleave": true/"rope_interleave": false/' 'rope_interleave: found false'
 config 's/"rope_type": "default"/"rope_type": "linear"/' 'rope_type: found "linear"'
+config 's/DeepseekV3ForCausalLM/DeepseekV2ForCausalLM/' 'architectures: .*of model_type'
 config 's/DeepseekV3ForCausalLM/LlamaForCausalLM/; s/deepseek_v3/llama/' 'model_type: found llama'
-config '/"hidden_size"/d' 'hidden_size: missing'
 config 's/"vocab_size": 48/"vocab_size": "48"/' 'vocab_size: found'
 config 's/"use_cache": true/"quantization_config": {"quant_method": "awq"}/' 'expected fp8'

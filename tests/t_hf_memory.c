@@ -19,7 +19,8 @@ static const char config[] =
     " \"num_hidden_layers\": 1, \"first_k_dense_replace\": 1, \"intermediate_size\": 8,"
     " \"moe_intermediate_size\": 8, \"num_attention_heads\": 2, \"q_lora_rank\": null,"
     " \"kv_lora_rank\": 8, \"qk_nope_head_dim\": 8, \"qk_rope_head_dim\": 8, \"v_head_dim\": 8,"
-    " \"n_routed_experts\": 4, \"n_shared_experts\": 1, \"num_experts_per_tok\": 2,"
+    " \"n_routed_experts\": 4, \"n_group\": 1, \"topk_group\": 1, \"n_shared_experts\": 1, "
+    "\"num_experts_per_tok\": 2,"
     " \"routed_scaling_factor\": 1.0, \"max_position_embeddings\": 64}";
 
 #define LAYER "model.layers.0."

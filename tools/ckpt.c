@@ -29,6 +29,7 @@ static const char usage[] =
     "  import HFDIR OUT       weights of Hugging Face (F32, F16, BF16, FP8 with scales of blocks)\n"
     "                         as checkpoint OUT/step-00000000, and its model as OUT/model.yaml\n"
     "    --model YAML         the model, instead of what HFDIR/config.json says\n"
+    "  model CONFIG.JSON      the model of a config.json as YAML, without any weights\n"
     "\n"
     "A DIR is a run's directory or the checkpoints in it, a STEPDIR one of its step-NNNNNNNN, or\n"
     "DIR for its newest whole one.\n";
@@ -37,10 +38,10 @@ static const struct command {
     const char *name;
     int min_args, max_args;
     int (*run)(const struct options *o);
-} commands[] = {{"list", 1, 1, cmd_list},     {"verify", 1, 1, cmd_verify},
-                {"show", 1, 2, cmd_show},     {"diff", 2, 2, cmd_diff},
-                {"prune", 1, 1, cmd_prune},   {"export", 2, 2, cmd_export},
-                {"import", 2, 2, cmd_import}, {NULL, 0, 0, NULL}};
+} commands[] = {
+    {"list", 1, 1, cmd_list},     {"verify", 1, 1, cmd_verify}, {"show", 1, 2, cmd_show},
+    {"diff", 2, 2, cmd_diff},     {"prune", 1, 1, cmd_prune},   {"export", 2, 2, cmd_export},
+    {"import", 2, 2, cmd_import}, {"model", 1, 1, cmd_model},   {NULL, 0, 0, NULL}};
 
 int main(int argc, char **argv)
 {

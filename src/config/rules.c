@@ -132,8 +132,8 @@ static void chosen_experts(struct check *c)
 static void yarn_betas(struct check *c)
 {
     const struct config_model *m = &c->cfg->model;
-    if (m->rope_type == ROPE_YARN && m->rope_beta_fast <= m->rope_beta_slow)
-        broken(c, "found %g, expected more than model.rope_scaling.beta_slow %g", m->rope_beta_fast,
+    if (m->rope_type == ROPE_YARN && m->rope_beta_fast < m->rope_beta_slow)
+        broken(c, "found %g, expected model.rope_scaling.beta_slow %g or more", m->rope_beta_fast,
                m->rope_beta_slow);
 }
 

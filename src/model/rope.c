@@ -26,9 +26,9 @@ static double frequency(const struct config_model *c, int i)
 {
     const double plain = pow(c->rope_theta, -2.0 * i / c->qk_rope_head_dim);
     if (c->rope_type != ROPE_YARN) return plain;
-    const double most = c->qk_rope_head_dim - 1;
-    const double low = clamp(floor(correction_dim(c, c->rope_beta_fast)), 0, most);
-    double high = clamp(ceil(correction_dim(c, c->rope_beta_slow)), 0, most);
+    /* Each end has one bound: beyond the other one no wave, or every wave, is divided. */
+    const double low = fmax(floor(correction_dim(c, c->rope_beta_fast)), 0);
+    double high = fmin(ceil(correction_dim(c, c->rope_beta_slow)), c->qk_rope_head_dim - 1);
     if (high == low) high += 0.001;
     const double ramp = clamp((i - low) / (high - low), 0, 1);
     return plain / c->rope_factor * ramp + plain * (1 - ramp);

@@ -32,6 +32,7 @@ int cmd_show(const struct options *o);
 int cmd_diff(const struct options *o);
 int cmd_export(const struct options *o);
 int cmd_import(const struct options *o);
+int cmd_model(const struct options *o);
 
 /* Prints "dsv3-ckpt: WHY" and returns the fault's code. */
 int report(const struct fault *fault);

@@ -1,57 +1,80 @@
 /*
- * hf_config.c - see hf_config.h. The keys that both sides know go over as they stand and are
- * checked by the configuration's own rules; what is left is renamed, or must have the one value
- * that this program computes.
+ * hf_config.c - see hf_config.h. A table has the keys that both sides know and what transformers'
+ * classes take those for that a file leaves out (configuration_deepseek_v3.py and _v2.py of 5.24);
+ * their values go over as they stand and are checked by the configuration's own rules. What is left
+ * is renamed, or must have the one value that this program computes, or has no effect.
  */
 #include "hf_config.h"
 
 #include "foreign.h"
+#include "hf_read.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { CONFIG_BYTES = 1 << 20 };
 
-/* Same name, same meaning. null in the file is "not given", but for q_lora_rank. */
-static const char *const same[] = {"vocab_size",
-                                   "hidden_size",
-                                   "num_hidden_layers",
-                                   "first_k_dense_replace",
-                                   "intermediate_size",
-                                   "moe_intermediate_size",
-                                   "num_attention_heads",
-                                   "num_key_value_heads",
-                                   "q_lora_rank",
-                                   "kv_lora_rank",
-                                   "qk_nope_head_dim",
-                                   "qk_rope_head_dim",
-                                   "v_head_dim",
-                                   "n_routed_experts",
-                                   "num_experts_per_tok",
-                                   "norm_topk_prob",
-                                   "routed_scaling_factor",
-                                   "rms_norm_eps",
-                                   "max_position_embeddings",
-                                   "initializer_range",
-                                   "hidden_act",
-                                   "attention_bias",
-                                   "attention_dropout",
-                                   "tie_word_embeddings",
-                                   "moe_layer_freq",
-                                   NULL};
+static const char *const class_names[] = {"deepseek_v3", "deepseek_v2", "kimi_k2"};
 
-/* Read, but under another name or with a default that depends on the class. */
-static const char *const translated[] = {
-    "model_type", "architectures",   "n_shared_experts",    "n_group",
-    "topk_group", "scoring_func",    "topk_method",         "num_nextn_predict_layers",
-    "rope_theta", "rope_scaling",    "rope_parameters",     "num_mtp_layers",
-    "mlp_bias",   "rope_interleave", "quantization_config", NULL};
+/* A key of the same name in the model. Presets are JSON; NULL: the class needs the key. */
+static const struct key_row {
+    const char *name;
+    const char *v3, *v2;
+    const char *null;     /* what null stands for; NULL: it is no value */
+    bool has_one_value;   /* the only one, in all classes */
+    const char *alias[2]; /* another name that the class v3, v2 knows it by */
+} rows[] = {
+    {"vocab_size", "129280", "102400", NULL, false, {NULL}},
+    {"hidden_size", "7168", "4096", NULL, false, {NULL}},
+    {"num_hidden_layers", "61", "32", NULL, false, {NULL}},
+    {"first_k_dense_replace", "3", "0", NULL, false, {NULL}},
+    {"intermediate_size", "18432", "11008", NULL, false, {NULL}},
+    {"moe_intermediate_size", "2048", "1407", NULL, false, {NULL}},
+    {"num_attention_heads", "128", "32", NULL, false, {NULL}},
+    {"num_key_value_heads", "", "", "", false, {NULL}},
+    {"q_lora_rank", "1536", "1536", "null", false, {NULL}},
+    {"kv_lora_rank", "512", "512", NULL, false, {NULL}},
+    {"qk_nope_head_dim", "128", "128", NULL, false, {NULL}},
+    {"qk_rope_head_dim", "64", "64", NULL, false, {NULL}},
+    {"v_head_dim", "128", "128", NULL, false, {NULL}},
+    {"n_routed_experts", "256", "64", NULL, false, {"num_local_experts", "num_experts"}},
+    {"n_shared_experts", "1", "2", NULL, false, {NULL}},
+    {"num_experts_per_tok", "8", NULL, NULL, false, {NULL}},
+    {"routed_scaling_factor", "2.5", "1.0", NULL, false, {NULL}},
+    {"rms_norm_eps", "1e-6", "1e-6", NULL, false, {NULL}},
+    {"max_position_embeddings", "4096", "2048", NULL, false, {NULL}},
+    {"initializer_range", "0.02", "0.02", NULL, false, {NULL}},
+    {"num_nextn_predict_layers", "1", "0", "0", false, {"num_mtp_layers", NULL}},
+    {"hidden_act", "silu", "silu", NULL, true, {NULL}},
+    {"attention_bias", "false", "false", NULL, true, {NULL}},
+    {"attention_dropout", "0", "0", "0", true, {NULL}},
+    {"tie_word_embeddings", "false", "false", NULL, true, {NULL}},
+    {"moe_layer_freq", "1", "1", "1", true, {NULL}},
+};
+enum { N_ROWS = sizeof rows / sizeof *rows };
+
+/* Read, but not by the table. */
+static const char *const translated[] = {"model_type",
+                                         "architectures",
+                                         "n_group",
+                                         "topk_group",
+                                         "norm_topk_prob",
+                                         "scoring_func",
+                                         "topk_method",
+                                         "rope_theta",
+                                         "rope_scaling",
+                                         "rope_parameters",
+                                         "partial_rotary_factor",
+                                         "original_max_position_embeddings",
+                                         "mlp_bias",
+                                         "rope_interleave",
+                                         "head_dim",
+                                         "quantization_config",
+                                         NULL};
 
 /* Follows from others, or says how another program runs. */
-static const char *const without_meaning[] = {"head_dim",
-                                              "qk_head_dim",
+static const char *const without_meaning[] = {"qk_head_dim",
                                               "torch_dtype",
                                               "dtype",
                                               "transformers_version",
@@ -66,13 +89,15 @@ static const char *const without_meaning[] = {"head_dim",
                                               "ep_size",
                                               NULL};
 
-struct reader {
-    json_t *root;
-    const char *path;
-    bool is_v2;
-    FILE *yaml;
-    struct err_list *errs;
-};
+/* Transformers' modules ask any configuration for these and compute something else with them. */
+static const char *const other_models[] = {"per_layer_config",
+                                           "mtp_per_layer_config",
+                                           "layer_types",
+                                           "mtp_hidden_states_first",
+                                           "chain_hidden_post_norm",
+                                           "logits_mup_width_multiplier",
+                                           "unpadded_vocab_size",
+                                           NULL};
 
 static bool is_in(const char *const *list, const char *name)
 {
@@ -81,132 +106,170 @@ static bool is_in(const char *const *list, const char *name)
     return false;
 }
 
-static json_t *get(const struct reader *r, const char *key)
+static bool is_in_table(const struct hf_reader *r, const char *name)
+{
+    for (int i = 0; i < N_ROWS; i++) {
+        const char *alias = rows[i].alias[r->class == HF_V2];
+        if (!strcmp(rows[i].name, name)) /* DeepseekV2Config has no MTP modules */
+            return r->class != HF_V2 || strcmp(name, "num_nextn_predict_layers") != 0;
+        if (alias && !strcmp(alias, name)) return true;
+    }
+    return false;
+}
+
+static json_t *get(const struct hf_reader *r, const char *key)
 {
     json_t *value = json_object_get(r->root, key);
     return json_is_null(value) ? NULL : value;
 }
 
-static void put(struct reader *r, int indent, const char *key, const json_t *value)
+void hf_list(FILE *list, const char *section, const char *key)
 {
-    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-    CHECK(text, "no memory for a value");
-    fprintf(r->yaml, "%*s%s: %s\n", indent, "", key, text);
-    free(text);
+    fprintf(list, "%s%s%s%.80s", ftell(list) > 0 ? ", " : "", section, *section ? "." : "", key);
 }
 
-static void put_or(struct reader *r, const char *key, const json_t *value, const char *preset)
-{
-    if (value)
-        put(r, 2, key, value);
-    else
-        fprintf(r->yaml, "  %s: %s\n", key, preset);
-}
-
-/* Another program would compute something else with this value. */
-static void want(struct reader *r, const char *where, const char *key, const json_t *value,
-                 bool is_right, const char *expected)
+void hf_want(struct hf_reader *r, const char *section, const char *key, const json_t *value,
+             bool is_right, const char *expected)
 {
     if (is_right) return;
     char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
-    err_add(r->errs, "%s: %s%s: found %.80s, expected %s", r->path, where, key,
-            text ? text : "nothing", expected);
+    err_add(r->errs, "%s: %s%s%s: found %.80s, expected %s", r->path, section, *section ? "." : "",
+            key, text ? text : "nothing", expected);
     free(text);
 }
 
-static bool find_class(struct reader *r)
+static void put(struct hf_reader *r, const char *key, const json_t *value)
+{
+    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    CHECK(text, "no memory for a value");
+    fprintf(r->yaml, "  %s: %s\n", key, text);
+    free(text);
+}
+
+/* What the class takes for a key that is not there. */
+static void put_preset(struct hf_reader *r, const char *key, const char *preset)
+{
+    char both[128];
+    fprintf(r->yaml, "  %s: %s\n", key, preset);
+    snprintf(both, sizeof both, "%s %s", key, preset);
+    hf_list(r->left_out, "", both);
+}
+
+/* transformers knows the class by model_type alone; by architectures it is known here, too. */
+static bool find_class(struct hf_reader *r)
 {
     const char *type = json_string_value(get(r, "model_type"));
-    const char *class = json_string_value(json_array_get(get(r, "architectures"), 0));
-    const bool v3 = (class && !strcmp(class, "DeepseekV3ForCausalLM")) ||
-                    (type && !strcmp(type, "deepseek_v3"));
-    r->is_v2 = !v3 && ((class && !strcmp(class, "DeepseekV2ForCausalLM")) ||
-                       (type && !strcmp(type, "deepseek_v2")));
-    if (v3 || r->is_v2) return true;
-    err_add(r->errs, "%s: model_type: found %.80s, expected deepseek_v3 or deepseek_v2", r->path,
-            type ? type : "nothing");
+    const char *name = json_string_value(json_array_get(get(r, "architectures"), 0));
+    const bool says_v2 = name && !strcmp(name, "DeepseekV2ForCausalLM");
+    const bool says_v3 = name && !strcmp(name, "DeepseekV3ForCausalLM");
+    for (int c = HF_V3; c <= HF_KIMI_K2; c++) {
+        if (type ? strcmp(type, class_names[c]) != 0 : c == HF_V2 ? !says_v2 : !says_v3) continue;
+        r->class = (enum hf_class)c;
+        hf_want(r, "", "architectures", get(r, "architectures"), c == HF_V2 ? !says_v3 : !says_v2,
+                "the class of model_type");
+        return true;
+    }
+    err_add(r->errs, "%s: model_type: found %.80s, expected deepseek_v3, deepseek_v2 or kimi_k2",
+            r->path, type ? type : "nothing");
     return false;
 }
 
-static double number(const json_t *rope, const char *key, double preset)
+/* The value of a key that has two names, which must agree. */
+static const json_t *find_value(struct hf_reader *r, const struct key_row *row)
 {
-    const json_t *value = json_object_get(rope, key);
-    return json_is_number(value) ? json_number_value(value) : preset;
+    const char *alias = row->alias[r->class == HF_V2];
+    const json_t *value = json_object_get(r->root, row->name);
+    const json_t *other = alias ? json_object_get(r->root, alias) : NULL;
+    hf_want(r, "", row->name, value, !value || !other || json_equal(value, other),
+            "what its other name says");
+    return value ? value : other;
 }
 
-/* The factor on cos and sin follows from mscale and mscale_all_dim when both are given, and is that
- * of mscale 1 otherwise; a stated attention_factor must be the one that we compute. */
-static void put_mscale(struct reader *r, const json_t *rope, const char *name)
+static void put_row(struct hf_reader *r, const struct key_row *row)
 {
-    double mscale = number(rope, "mscale", 0);
-    const double all_dim = number(rope, "mscale_all_dim", 0), factor = number(rope, "factor", 1);
-    const bool both = mscale != 0 && all_dim != 0;
-    const json_t *stated = json_object_get(rope, "attention_factor");
-    if (!both && !json_is_number(stated)) mscale = 1;
-    const double grown = log(factor) * 0.1;
-    const double ours = (grown * mscale + 1) / (grown * all_dim + 1);
-    want(r, name, ".mscale", json_object_get(rope, "mscale"), both || all_dim == 0,
-         "a number beside mscale_all_dim");
-    want(r, name, ".attention_factor", stated,
-         !json_is_number(stated) || fabs(json_number_value(stated) - ours) <= 1e-6 * ours,
-         "what follows from mscale and mscale_all_dim");
-    fprintf(r->yaml, "    mscale: %.17g\n    mscale_all_dim: %.17g\n", mscale, all_dim);
+    const json_t *value = find_value(r, row);
+    const char *preset = r->class == HF_V2                         ? row->v2
+                         : r->class == HF_V3 || row->has_one_value ? row->v3
+                                                                   : NULL;
+    if (!value && preset && *preset && !row->has_one_value)
+        put_preset(r, row->name, preset);
+    else if (json_is_null(value) && row->null && *row->null)
+        fprintf(r->yaml, "  %s: %s\n", row->name, row->null);
+    else if (value && !(json_is_null(value) && row->null))
+        put(r, row->name, value);
+}
+double hf_max_positions(const struct hf_reader *r)
+{
+    return hf_number(r->root, "max_position_embeddings", r->class == HF_V2 ? 2048 : 4096);
 }
 
-static void put_yarn(struct reader *r, const json_t *rope, const char *name)
+/* Says so when a key has a value and the class computes `computed` whatever it is. */
+static void note_fixed(struct hf_reader *r, const char *key, const char *computed)
 {
-    static const char *const known[] = {"type",
-                                        "rope_type",
-                                        "rope_theta",
-                                        "factor",
-                                        "beta_fast",
-                                        "beta_slow",
-                                        "mscale",
-                                        "mscale_all_dim",
-                                        "attention_factor",
-                                        "original_max_position_embeddings",
-                                        NULL};
-    const char *key;
-    json_t *value;
-    fputs("  rope_scaling:\n    type: yarn\n", r->yaml);
-    json_object_foreach((json_t *)rope, key, value)
-    {
-        want(r, name, ".", value, is_in(known, key) || json_is_null(value), "no such key");
-        if (!strcmp(key, "factor") || !strcmp(key, "beta_fast") || !strcmp(key, "beta_slow") ||
-            !strcmp(key, "original_max_position_embeddings"))
-            if (!json_is_null(value)) put(r, 4, key, value);
+    const json_t *value = get(r, key);
+    char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+    if (text && strcmp(text, computed) != 0)
+        fprintf(r->notes, "%s %.80s has no effect, as in transformers: %s has %s\n", key, text,
+                class_names[r->class], computed);
+    free(text);
+}
+
+static void put_or(struct hf_reader *r, const char *key, const char *preset)
+{
+    const json_t *value = json_object_get(r->root, key);
+    if (!value && preset)
+        put_preset(r, key, preset);
+    else if (value)
+        put(r, key, value);
+}
+
+/* DeepseekV2TopkRouter. */
+static void put_router_v2(struct hf_reader *r)
+{
+    const json_t *method = json_object_get(r->root, "topk_method");
+    const char *text = method ? json_string_value(method) : "greedy";
+    const bool grouped = text && !strcmp(text, "group_limited_greedy");
+    hf_want(r, "", "topk_method", method, grouped || (text && !strcmp(text, "greedy")),
+            "greedy or group_limited_greedy");
+    hf_want(r, "", "norm_topk_prob", get(r, "norm_topk_prob"),
+            !json_is_true(get(r, "norm_topk_prob")),
+            "false: programs differ in what true means in DeepSeek-V2");
+    note_fixed(r, "scoring_func", "\"softmax\"");
+    fprintf(r->yaml, "  scoring_func: softmax\n  topk_method: %s\n  norm_topk_prob: false\n",
+            grouped ? "group_limited_greedy" : "greedy");
+    if (grouped) {
+        put_or(r, "n_group", NULL);
+        put_or(r, "topk_group", NULL);
+    } else {
+        note_fixed(r, "n_group", "1");
+        note_fixed(r, "topk_group", "1");
+        fputs("  n_group: 1\n  topk_group: 1\n", r->yaml);
     }
-    put_mscale(r, rope, name);
 }
 
-/* rope_theta and rope_scaling, or, in files of newer programs, both in rope_parameters. */
-static void put_rope(struct reader *r)
+/* DeepseekV3TopkRouter; DeepSeek's own code, of kimi_k2, reads two keys more, and knows of each the
+ * same value only. */
+static void put_router_v3(struct hf_reader *r)
 {
-    const char *name = get(r, "rope_parameters") ? "rope_parameters" : "rope_scaling";
-    const json_t *rope = get(r, name), *theta = json_object_get(rope, "rope_theta");
-    const json_t *type = json_object_get(rope, "rope_type");
-    put_or(r, "rope_theta", theta ? theta : get(r, "rope_theta"), "10000");
-    if (!rope) return;
-    if (!type) type = json_object_get(rope, "type");
-    const char *text = json_string_value(type);
-    want(r, name, ".rope_type", type, text && (!strcmp(text, "yarn") || !strcmp(text, "default")),
-         "default or yarn");
-    if (text && !strcmp(text, "yarn")) put_yarn(r, rope, name);
+    const bool known = r->class == HF_V3;
+    static const char *const fixed[][2] = {{"scoring_func", "\"sigmoid\""},
+                                           {"topk_method", "\"noaux_tc\""}};
+    for (int i = 0; i < 2; i++) {
+        if (known)
+            note_fixed(r, fixed[i][0], fixed[i][1]);
+        else
+            put_or(r, fixed[i][0], NULL);
+    }
+    if (known) fputs("  scoring_func: sigmoid\n  topk_method: noaux_tc\n", r->yaml);
+    put_or(r, "n_group", known ? "8" : NULL);
+    put_or(r, "topk_group", known ? "4" : NULL);
+    if (json_is_null(json_object_get(r->root, "norm_topk_prob")))
+        fputs("  norm_topk_prob: false\n", r->yaml); /* as Python takes it */
+    else
+        put_or(r, "norm_topk_prob", known ? "true" : NULL);
 }
 
-static void put_router(struct reader *r)
-{
-    const json_t *norm = get(r, "norm_topk_prob");
-    put_or(r, "scoring_func", get(r, "scoring_func"), r->is_v2 ? "softmax" : "sigmoid");
-    put_or(r, "topk_method", get(r, "topk_method"), r->is_v2 ? "greedy" : "noaux_tc");
-    put_or(r, "n_group", get(r, "n_group"), "1");
-    put_or(r, "topk_group", get(r, "topk_group"), "1");
-    if (!norm) fprintf(r->yaml, "  norm_topk_prob: %s\n", r->is_v2 ? "false" : "true");
-    want(r, "", "norm_topk_prob", norm, !r->is_v2 || !json_is_true(norm),
-         "false: programs differ in what true means in DeepSeek-V2");
-}
-
-static void read_quantization(struct reader *r, struct hf_settings *set)
+static void read_quantization(struct hf_reader *r, struct hf_settings *set)
 {
     const json_t *q = get(r, "quantization_config"),
                  *block = json_object_get(q, "weight_block_size");
@@ -214,76 +277,144 @@ static void read_quantization(struct reader *r, struct hf_settings *set)
     set->block[0] = set->block[1] = 128;
     if (!q) return;
     set->is_fp8 = method && !strcmp(method, "fp8");
-    want(r, "quantization_config.", "quant_method", json_object_get(q, "quant_method"), set->is_fp8,
-         "fp8");
+    hf_want(r, "quantization_config", "quant_method", json_object_get(q, "quant_method"),
+            set->is_fp8, "fp8");
     for (int d = 0; block && d < 2; d++) {
         const json_int_t n = json_integer_value(json_array_get(block, (size_t)d));
-        want(r, "quantization_config.", "weight_block_size", block,
-             json_array_size(block) == 2 && n > 0 && n <= 1 << 20, "two counts");
+        hf_want(r, "quantization_config", "weight_block_size", block,
+                json_array_size(block) == 2 && n > 0 && n <= 1 << 20, "two counts");
         if (n > 0 && n <= 1 << 20) set->block[d] = (int)n;
     }
 }
 
-static void list_unused(const struct reader *r, struct hf_settings *set)
+/* Keys that must have the one value, which a model of ours has, or not be there. */
+static void check_fixed(struct hf_reader *r)
+{
+    const json_t *interleave = json_object_get(r->root, "rope_interleave");
+    const json_t *bias = json_object_get(r->root, "mlp_bias"),
+                 *causal = json_object_get(r->root, "is_causal");
+    if (r->class == HF_V2)
+        note_fixed(r, "rope_interleave", "true");
+    else
+        hf_want(r, "", "rope_interleave", interleave, !interleave || json_is_true(interleave),
+                "true");
+    if (r->class == HF_V2)
+        hf_want(r, "", "mlp_bias", bias, !bias || json_is_false(bias), "false");
+    else
+        note_fixed(r, "mlp_bias", "false");
+    const json_t *dim = get(r, "head_dim"), *rotated = json_object_get(r->root, "qk_rope_head_dim");
+    hf_want(r, "", "head_dim", dim,
+            !dim || r->class == HF_V2 ||
+                (rotated ? json_equal(dim, rotated) : json_integer_value(dim) == 64),
+            "that of qk_rope_head_dim, as DeepseekV3Config has it");
+    hf_want(r, "", "is_causal", causal, !causal || json_is_true(causal), "true");
+    for (int i = 0; other_models[i]; i++)
+        hf_want(r, "", other_models[i], get(r, other_models[i]),
+                !get(r, other_models[i]) || json_is_false(get(r, other_models[i])), "no such key");
+}
+
+static void list_unused(struct hf_reader *r)
 {
     const char *key;
     json_t *value;
-    size_t n = 0;
-    FILE *out = open_memstream(&set->unused, &n);
-    CHECK(out, "no memory for a list of keys");
     json_object_foreach(r->root, key, value)
     {
-        if (!is_in(same, key) && !is_in(translated, key) && !is_in(without_meaning, key))
-            fprintf(out, "%s%.80s", ftell(out) > 0 ? ", " : "", key);
+        if (!is_in_table(r, key) && !is_in(translated, key) && !is_in(without_meaning, key) &&
+            !is_in(other_models, key) && strcmp(key, "is_causal") != 0)
+            hf_list(r->unused, "", key);
     }
-    CHECK(!fclose(out) && set->unused, "no memory for a list of keys");
-    err_printable(set->unused);
 }
 
-/* The section model as YAML, from the JSON; what is wrong with it goes to errs. */
-static char *translate(struct reader *r, struct hf_settings *set)
+/* The section model as YAML, from the JSON; what is wrong with it goes to r->errs. */
+static void translate(struct hf_reader *r, struct hf_settings *set)
 {
-    char *text = NULL;
-    size_t n = 0;
-    r->yaml = open_memstream(&text, &n);
-    CHECK(r->yaml, "no memory for a model");
     fputs("model:\n", r->yaml);
-    for (int i = 0; same[i]; i++) {
-        const json_t *value = json_object_get(r->root, same[i]);
-        if (get(r, same[i]) || (value && !strcmp(same[i], "q_lora_rank")))
-            put(r, 2, same[i], value);
+    for (int i = 0; i < N_ROWS; i++)
+        if (r->class != HF_V2 || strcmp(rows[i].name, "num_nextn_predict_layers") != 0)
+            put_row(r, &rows[i]);
+    if (r->class == HF_V2) {
+        fputs("  num_nextn_predict_layers: 0\n", r->yaml);
+        put_router_v2(r);
+    } else {
+        put_router_v3(r);
     }
-    const json_t *mtp = get(r, "num_nextn_predict_layers");
-    put_or(r, "num_nextn_predict_layers", mtp ? mtp : get(r, "num_mtp_layers"), "0");
-    put_or(r, "n_shared_experts", get(r, "n_shared_experts"), "0");
-    put_router(r);
-    put_rope(r);
-    want(r, "", "rope_interleave", get(r, "rope_interleave"),
-         !json_is_false(get(r, "rope_interleave")), "true");
-    want(r, "", "mlp_bias", get(r, "mlp_bias"), !json_is_true(get(r, "mlp_bias")), "false");
+    hf_put_rope(r);
+    check_fixed(r);
+    list_unused(r);
     read_quantization(r, set);
-    CHECK(!fclose(r->yaml) && text, "no memory for a model");
-    return text;
 }
 
-/* The faults of the text made above, without its lines and columns, which nobody has seen. */
-static void read_yaml(struct config *cfg, struct reader *r, const char *yaml)
+/* The errors of the text made above, without its lines and columns, which nobody has seen. */
+static void read_yaml(struct config *cfg, struct hf_reader *r, const char *yaml)
 {
     struct err_list found = {0};
     config_try_read(cfg, "yaml", yaml, &found);
     for (const char *line = found.text; line && *line; line = strchr(line, '\n') + 1) {
-        const char *what = strstr(line, ": ") + 2;
+        const char *what = strstr(line, ": ");
+        if (!what) continue;
+        what += 2;
         if (!strncmp(what, "model.", 6)) what += 6;
-        err_add(r->errs, "%s: %.*s", r->path, (int)strcspn(what, "\n"), what);
+        char key[64];
+        snprintf(key, sizeof key, "%.*s", (int)strcspn(what, ":"), what);
+        const bool stated = strchr(key, '.') || json_object_get(r->root, key);
+        err_add(r->errs, "%s: %.*s%s", r->path, (int)strcspn(what, "\n"), what,
+                stated || !strncmp(what + strlen(key), ": missing", 9)
+                    ? ""
+                    : "; the file leaves it out, and this is what its class takes");
     }
     err_free(&found);
+}
+
+/* Texts that grow; free with close_texts, which returns them. */
+static FILE *open_text(char **text, size_t *n)
+{
+    FILE *out = open_memstream(text, n);
+    CHECK(out, "no memory for a model");
+    return out;
+}
+
+static void close_text(FILE *out, char *const *text)
+{
+    CHECK(!fclose(out) && *text, "no memory for a model");
+}
+
+/* The lines for the user. */
+static char *join_notes(const struct hf_reader *r, const char *notes, const char *unused,
+                        const char *left_out)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *out = open_text(&text, &n);
+    fputs(notes, out);
+    if (*left_out)
+        fprintf(out, "keys that config.json leaves out, as %s has them: %s\n",
+                class_names[r->class], left_out);
+    if (*unused) fprintf(out, "keys of config.json that have no meaning here: %s\n", unused);
+    close_text(out, &text);
+    return text;
+}
+
+static void read_model(struct config *cfg, struct hf_settings *set, struct hf_reader *r, int n_errs)
+{
+    char *text[4] = {NULL};
+    size_t n[4];
+    FILE **const out[] = {&r->yaml, &r->notes, &r->unused, &r->left_out};
+    for (int i = 0; i < 4; i++) *out[i] = open_text(&text[i], &n[i]);
+    translate(r, set);
+    for (int i = 0; i < 4; i++) close_text(*out[i], &text[i]);
+    if (r->errs->n == n_errs) read_yaml(cfg, r, text[0]);
+    for (int i = 1; i < 4; i++)
+        for (char *c = text[i]; *c; c++)
+            if (*c != '\n' && ((unsigned char)*c < ' ' || *c == 0x7f)) *c = '?';
+    set->notes = join_notes(r, text[1], text[2], text[3]);
+    for (int i = 0; i < 4; i++) free(text[i]);
 }
 
 int hf_config_try_read(struct config *cfg, struct hf_settings *set, const char *path,
                        struct err_list *errs)
 {
     struct fault fault = {0};
-    struct reader r = {.path = path, .errs = errs};
+    struct hf_reader r = {.path = path, .errs = errs};
     const int n_errs = errs->n;
     memset(cfg, 0, sizeof *cfg);
     *set = (struct hf_settings){0};
@@ -292,19 +423,20 @@ int hf_config_try_read(struct config *cfg, struct hf_settings *set, const char *
         err_add(errs, "%s", fault.why);
         return -1;
     }
-    if (find_class(&r)) {
-        char *yaml = translate(&r, set);
-        if (errs->n == n_errs) read_yaml(cfg, &r, yaml);
-        list_unused(&r, set);
-        free(yaml);
-    }
+    if (find_class(&r)) read_model(cfg, set, &r, n_errs);
     json_decref(r.root);
     return errs->n == n_errs ? 0 : -1;
 }
 
+void hf_settings_print(const struct hf_settings *set, FILE *out)
+{
+    for (const char *line = set->notes; line && *line; line = strchr(line, '\n') + 1)
+        fprintf(out, "note: %.*s\n", (int)strcspn(line, "\n"), line);
+}
+
 void hf_settings_free(struct hf_settings *set)
 {
-    free(set->unused);
+    free(set->notes);
     *set = (struct hf_settings){0};
 }
 

@@ -4,19 +4,23 @@
 #include "config/config.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 
 /* What an import needs of config.json besides the model. */
 struct hf_settings {
     bool is_fp8;  /* matrices may be F8_E4M3 with a scale for each block */
     int block[2]; /* rows and columns of a block */
-    char *unused; /* names of keys that have no meaning here, or NULL; owned */
+    char *notes;  /* lines that the user should see, or NULL; owned */
 };
 
-/* The model that a config.json describes, as a configuration with nothing but the section model.
- * What it cannot describe (tied embeddings, biases, another activation, ...) is a fault of its
- * name. Free cfg with config_free and set with hf_settings_free, also after a fault. */
+/* The model that a config.json describes, as a configuration with nothing but the section model:
+ * what transformers computes with such a file, keys that it leaves out included. What a model of
+ * ours cannot be (tied embeddings, biases, another activation, ...) is an error with its key. Free
+ * cfg with config_free and set with hf_settings_free, also after a fault. */
 int hf_config_try_read(struct config *cfg, struct hf_settings *set, const char *path,
                        struct err_list *errs);
+/* "note: " and each of the notes. */
+void hf_settings_print(const struct hf_settings *set, FILE *out);
 void hf_settings_free(struct hf_settings *set);
 
 /* The config.json of a model; eos_id, bos_id: -1 is null. Free with free(). NULL, and a fault, when

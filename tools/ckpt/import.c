@@ -93,6 +93,7 @@ static int try_read_model(struct import *im, const struct options *o, struct err
         bad = hf_config_try_read(&im->cfg, &im->set, path, errs);
         if (!bad) lower_mtp(im);
     }
+    hf_settings_print(&im->set, stdout);
     free(path);
     if (!bad) hf_model_init(&im->hf, &im->cfg);
     return bad;
@@ -234,19 +235,13 @@ static int try_copy_tensors(struct writing *w, struct fault *fault)
     return try_close(w, bad, fault);
 }
 
-static const char *yaml_path(char path[CKPT_PATH], const char *root)
-{
-    path_print(path, "%s/model.yaml", root);
-    return path;
-}
-
 /* The model's YAML beside the checkpoint, for the `base` of a run. It comes first: an import that
  * is killed may leave it behind, but never a checkpoint without it. */
 static int try_write_yaml(const struct import *im, const char *root, struct fault *fault)
 {
     char path[CKPT_PATH], fresh[CKPT_PATH];
     char *yaml = hf_config_yaml(&im->cfg);
-    path_print(fresh, "%s.tmp", yaml_path(path, root));
+    path_print(fresh, "%s.tmp", path_print(path, "%s/model.yaml", root));
     int bad = io_try_write_file(fresh, yaml, (int64_t)strlen(yaml), fault);
     if (!bad && rename(fresh, path) != 0) bad = io_fault(fault, "rename to its name", fresh);
     free(yaml);
@@ -279,7 +274,7 @@ static int try_write(struct writing *w, const char *root, struct fault *fault)
     if (bad) {
         store_try_drop(w->dir, &left);
         if (is_new) {
-            unlink(yaml_path(path, root));
+            unlink(path_print(path, "%s/model.yaml", root));
             rmdir(root);
         }
     }
@@ -306,15 +301,6 @@ static int write_checkpoint(struct import *im, const char *root, float *buffer, 
     return bad ? -1 : 0;
 }
 
-static void print_notes(const struct import *im, int64_t n_left_out)
-{
-    if (im->set.unused && *im->set.unused)
-        printf("note: keys of config.json that have no meaning here: %s\n", im->set.unused);
-    if (n_left_out)
-        printf("note: %" PRId64 " tensor%s left out, of MTP modules that the model does not have\n",
-               n_left_out, text_s(n_left_out));
-}
-
 int cmd_import(const struct options *o)
 {
     struct import im = {.dir = o->arg[0], .st = {.open_file = -1}};
@@ -336,7 +322,10 @@ int cmd_import(const struct options *o)
     else if (try_check_copies(&im, buffer, &fault))
         code = report(&fault);
     else {
-        print_notes(&im, n_left_out);
+        if (n_left_out)
+            printf("note: %" PRId64 " tensor%s left out, of MTP modules that the model does not "
+                   "have\n",
+                   n_left_out, text_s(n_left_out));
         if (write_checkpoint(&im, o->arg[1], buffer[0], &fault)) code = report(&fault);
     }
     import_free(&im);
