@@ -65,6 +65,45 @@ json '@{$p->{rank_kinds}} == 1 && $p->{rank_kinds}[0]{ranks} == 2048'
 expect 0 0 '' configs/runs/demo.yaml --ranks 4 topology.ranks_per_node=3 topology.tp=2 --json
 json 'sum($p->{rank_kinds}, "ranks") == 4 && @{$p->{rank_kinds}} > 1'
 
+# Whether it fits, and what would. The meshes that are listed are those that a plan of each fits.
+demo=configs/runs/demo.yaml
+verdict() {
+    found=0
+    "$dsv3" plan "$@" >"$tmp/out" 2>"$tmp/err" || found=$?
+    [ "$found" = "$code" ] || fail "plan $*: exit code $found, expected $code: $(cat "$tmp/err")"
+}
+expect 0 0 '' $demo --ranks 4
+printed '^\(fits\|does not fit\): .* GiB a rank (4 ranks of a node share [^)]*), largest role '
+code=78 verdict "$large" --ranks 2048 --memory 141GB
+printed '^does not fit: 180.06 of 131.32 GiB a rank (--memory), largest role gradients 73.37 GiB$'
+printed '^  *8  *64  *256  *32  *100.63  gradients '
+code=0 verdict configs/runs/moonlight-16b-8gpu.yaml --ranks 8 --memory 80GB
+printed '^fits: 63.04 of 74.51 GiB .* 14.86 GiB; 104.25 GiB if all tokens choose one rank$'
+code=78 verdict $demo --ranks 4 --memory 1e6
+printed '^no mesh of 4 ranks fits'
+code=78 verdict $demo --ranks 4 --memory 150MB --json
+json 'my ($v, $b) = @$p{qw(verdict per_rank_bytes)};
+    !$v->{fits} && $v->{memory_bytes} == 150e6 && $v->{memory_of} eq "--memory"
+    && $v->{per_rank_bytes} == delete $b->{total}
+    && !grep { $_ > $b->{$v->{largest_role}} } values %$b'
+# meshes EXPRESSION: tp, ep and bytes of a rank, of each plan in the list $p
+meshes() {
+    perl -MJSON::PP -e 'local $/; my $p = decode_json(<STDIN>); print "@$_\n" for '"$1" <"$tmp/out"
+}
+meshes 'map { [@$_{qw(tp ep per_rank_bytes)}] } @{$p->{verdict}{meshes}}' | sort >"$tmp/listed"
+for tp in 1 2 4; do
+    for ep in 1 2 4; do
+        code=0 verdict $demo --ranks 4 topology.tp=$tp topology.ep=$ep --json
+        meshes 'grep { $_->[2] <= 150e6 } [@{$p->{mesh}}{qw(tp ep)}, $p->{per_rank_bytes}{total}]'
+    done
+done | sort >"$tmp/planned"
+cmp -s "$tmp/listed" "$tmp/planned" || fail "$(diff "$tmp/listed" "$tmp/planned")"
+n=$(wc -l <"$tmp/listed")
+[ "$n" -gt 2 ] && [ "$n" -lt 8 ] || fail "$n meshes are listed"
+for size in 80G 0 -1 nan 0x10 80XiB 1e30 ''; do
+    expect 64 1 'expected bytes, as 80GiB, 141GB or 80e9' $demo --ranks 4 --memory "$size"
+done
+
 expect 64 1 '^usage: dsv3 plan FILE --ranks N'
 expect 64 1 'dsv3 plan: --ranks is missing' "$large"
 expect 64 1 'found many, expected a number of ranks' "$large" --ranks many

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 
 const char *text_grouped(char text[TEXT_NUMBER], int64_t n)
 {
@@ -22,6 +24,26 @@ const char *text_grouped(char text[TEXT_NUMBER], int64_t n)
 const char *text_s(int64_t n)
 {
     return n == 1 ? "" : "s";
+}
+
+bool text_try_bytes(const char *text, uint64_t *bytes)
+{
+    static const struct {
+        const char *name;
+        double bytes;
+    } units[] = {{"", 1},      {"B", 1},        {"kB", 1e3},     {"MB", 1e6},     {"GB", 1e9},
+                 {"TB", 1e12}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+    char *unit;
+    const double n = strtod(text, &unit);
+    if (*text < '0' || *text > '9' || strpbrk(text, "xXpP")) return false; /* no inf, no 0x10 */
+    while (*unit == ' ') unit++;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strcasecmp(unit, units[i].name) != 0) continue;
+        const double sum = n * units[i].bytes;
+        *bytes = sum < 0x1p63 ? (uint64_t)sum : 0;
+        return *bytes > 0;
+    }
+    return false;
 }
 
 const char *text_shortest(char text[TEXT_NUMBER], double x)

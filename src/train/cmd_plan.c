@@ -1,18 +1,20 @@
-/* cmd_plan.c - `dsv3 plan`. The numbers come from plan.h; this file shows them. */
+/* cmd_plan.c - `dsv3 plan`. The numbers come from job.h; this file shows them. */
 #include "train/commands.h"
 
+#include "base/cgroup.h"
+#include "base/err.h"
 #include "base/text.h"
-#include "model/count.h"
 #include "optim/schedule.h"
 #include "train/command_line.h"
-#include "train/plan.h"
+#include "train/job.h"
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static const char help[] =
-    "usage: dsv3 plan FILE --ranks N [section.key=value ...] [--json]\n"
+    "usage: dsv3 plan FILE --ranks N [--memory SIZE] [section.key=value ...] [--json]\n"
     "\n"
     "Prints what a run on N ranks takes: bytes of memory of a rank by role, and bytes it sends in "
     "a\n"
@@ -22,62 +24,45 @@ static const char help[] =
     "\n"
     "Options:\n"
     "  --ranks N            the number of ranks\n"
+    "  --memory SIZE        memory of a rank, as 80GiB, 141GB or 80e9: says whether the run fits "
+    "(the\n"
+    "                       exit code is 78 when it does not) and lists the meshes that do; "
+    "without\n"
+    "                       it the run is compared with this machine\n"
     "  section.key=value    set a key, as dsv3 train does\n"
     "  --json               print a JSON object; docs/parallelism.md lists its keys\n"
     "  -h, --help           this page\n"
     "\n"
     "Example:\n"
-    "  dsv3 plan configs/runs/moonlight-16b-8gpu.yaml --ranks 8 topology.ep=8\n";
+    "  dsv3 plan configs/runs/moonlight-16b-8gpu.yaml --ranks 8 --memory 80GB\n";
 
-/* When the configuration leaves to MPI what a node is: eight GPUs in a machine are common. */
-enum { RANKS_PER_NODE = 8 };
-
-struct job {
-    const struct config *cfg;
-    struct mesh_shape shape;
-    struct mesh mesh; /* of rank 0 */
-    int64_t params;   /* of the model, MTP included */
-    int n_kinds;
-    struct rank_kind *kind;
-    /* The plans that the tables show: of the rank that takes the most memory, with either routing,
-     * and of the one that sends the most. */
-    const struct plan *fullest, *fullest_worst, *busiest;
+/* What the fullest rank is compared with. */
+struct verdict {
+    uint64_t have; /* bytes of a rank */
+    bool fits;
+    bool asked; /* --memory; otherwise a rank's share of this machine */
+    char of[MEMORY_BOUND_NAME + 64];
+    int n_meshes; /* that fit, when asked */
+    struct mesh_option *mesh;
 };
 
-static int64_t bytes_sent(const struct plan *plan)
+static void verdict_init(struct verdict *v, const struct job *job, uint64_t memory)
 {
-    const struct comm_count sum = comm_counts_sum(&plan->sent);
-    return sum.bytes_intra + sum.bytes_inter;
-}
-
-static void job_init(struct job *job, const struct config *cfg, int n_ranks)
-{
-    struct model_counts counts;
-    const int asked = cfg->topology.ranks_per_node;
-    const int per_node = asked ? asked : RANKS_PER_NODE;
-    model_count(&counts, cfg);
-    *job = (struct job){.cfg = cfg,
-                        .params = counts.params_total + counts.mtp_params,
-                        .shape = {.size = n_ranks,
-                                  .tp = cfg->topology.tp,
-                                  .ep = cfg->topology.ep,
-                                  .ranks_per_node = per_node < n_ranks ? per_node : n_ranks}};
-    mesh_plan(&job->mesh, &job->shape, 0);
-    job->n_kinds = plan_job(&job->kind, cfg, &job->shape);
-    job->fullest = job->fullest_worst = job->busiest = &job->kind[0].plan;
-    for (int i = 1; i < job->n_kinds; i++) {
-        const struct plan *p = &job->kind[i].plan;
-        if (memory_total(&p->balanced) > memory_total(&job->fullest->balanced)) job->fullest = p;
-        if (memory_total(&p->worst) > memory_total(&job->fullest_worst->worst))
-            job->fullest_worst = p;
-        if (bytes_sent(p) > bytes_sent(job->busiest)) job->busiest = p;
+    *v = (struct verdict){.have = memory, .asked = memory > 0, .of = "--memory"};
+    if (v->asked) {
+        v->n_meshes = job_find_meshes(&v->mesh, job->cfg, job->shape.size, memory);
+    } else {
+        char name[MEMORY_BOUND_NAME];
+        struct memory_claim all;
+        struct memory_fit fit;
+        const int n = job->shape.ranks_per_node;
+        memory_claim_init(&all, 1, "");
+        memory_fit_find(&fit, &all, 1, 0);
+        memory_bound_name(&fit.bound, name, "");
+        v->have = fit.bound.bytes / (uint64_t)n;
+        snprintf(v->of, sizeof v->of, "%d rank%s of a node share %s", n, text_s(n), name);
     }
-}
-
-static void job_free(struct job *job)
-{
-    free(job->kind);
-    mesh_free(&job->mesh);
+    v->fits = memory_total(&job->fullest->balanced) <= v->have;
 }
 
 /* --- for people --- */
@@ -126,20 +111,9 @@ static void print_count(const char *kind, const char *axis, const struct comm_co
            text_grouped(text[1], c->bytes_inter));
 }
 
-/* As metrics.jsonl counts: bytes_intra, bytes_inter of a step. */
-static struct comm_count count_of_job(const struct job *job)
-{
-    struct comm_count sum = {0};
-    for (int i = 0; i < job->n_kinds; i++) {
-        const struct comm_count rank = comm_counts_sum(&job->kind[i].plan.sent);
-        comm_count_add(&sum, &rank, job->kind[i].n_ranks);
-    }
-    return sum;
-}
-
 static void print_traffic(const struct job *job)
 {
-    const struct comm_count rank = comm_counts_sum(&job->busiest->sent), all = count_of_job(job);
+    const struct comm_count rank = comm_counts_sum(&job->busiest->sent), all = job_sent(job);
     printf("bytes sent in a step      within the node       to other nodes\n");
     for (int k = 0; k < N_COMM_KINDS; k++)
         for (int a = 0; a < N_AXES; a++)
@@ -165,6 +139,46 @@ static void print_kinds(const struct job *job)
 }
 
 /* --- JSON --- */
+
+static void print_meshes(const struct job *job, const struct verdict *v)
+{
+    enum { SHOWN = 12 };
+    const double gb = 1e9;
+    if (v->n_meshes == 0) {
+        printf("no mesh of %d rank%s fits; less takes a smaller train.micro_batch, "
+               "data.sequence_length or\ntrain.loss_chunk_tokens, bf16 as train.compute_dtype and "
+               "optimizer.moments_dtype, or more ranks\n",
+               job->shape.size, text_s(job->shape.size));
+        return;
+    }
+    printf("\nmeshes that fit, least traffic between nodes first (%d of %d)\n",
+           v->n_meshes < SHOWN ? v->n_meshes : SHOWN, v->n_meshes);
+    printf(
+        "     tp     ep     dp    edp  GiB a rank  largest role  GB a rank sends: in the node  to "
+        "others\n");
+    for (int i = 0; i < v->n_meshes && i < SHOWN; i++) {
+        const struct mesh_option *m = &v->mesh[i];
+        printf("  %5d  %5d  %5d  %5d  %10.2f  %-12s  %28.2f  %9.2f\n", m->tp, m->ep,
+               job->shape.size / m->tp, job->shape.size / m->ep, (double)m->bytes / (1 << 30),
+               memory_role_name(m->largest_role), (double)m->sent.bytes_intra / gb,
+               (double)m->sent.bytes_inter / gb);
+    }
+}
+
+static void print_verdict(const struct job *job, const struct verdict *v)
+{
+    const double gib = 1 << 30;
+    const size_t need = memory_total(&job->fullest->balanced);
+    const size_t worst = memory_total(&job->fullest_worst->worst);
+    const enum memory_role role = job_largest_role(job);
+    printf("\n%s: %.2f of %.2f GiB a rank (%s), largest role %s %.2f GiB",
+           v->fits ? "fits" : "does not fit", (double)need / gib, (double)v->have / gib, v->of,
+           memory_role_name(role), (double)job->fullest->balanced.role[role] / gib);
+    if (v->fits && worst > v->have)
+        printf("; %.2f GiB if all tokens choose one rank", (double)worst / gib);
+    printf("\n");
+    if (v->asked) print_meshes(job, v);
+}
 
 static json_t *bytes_object(const struct memory *memory)
 {
@@ -216,42 +230,73 @@ static json_t *kinds_array(const struct job *job)
     return kinds;
 }
 
-static void print_json(const struct job *job)
+static json_t *verdict_object(const struct job *job, const struct verdict *v)
+{
+    json_t *o = json_pack("{s:b, s:I, s:I, s:s, s:s}", "fits", v->fits, "per_rank_bytes",
+                          (json_int_t)memory_total(&job->fullest->balanced), "memory_bytes",
+                          (json_int_t)v->have, "memory_of", v->of, "largest_role",
+                          memory_role_name(job_largest_role(job)));
+    json_t *meshes = json_array();
+    for (int i = 0; i < v->n_meshes; i++) {
+        const struct mesh_option *m = &v->mesh[i];
+        json_array_append_new(meshes,
+                              json_pack("{s:i, s:i, s:i, s:i, s:i, s:I, s:s, s:o}", "dp",
+                                        job->shape.size / m->tp, "tp", m->tp, "ep", m->ep, "edp",
+                                        job->shape.size / m->ep, "micro_batches_per_step",
+                                        m->n_micro, "per_rank_bytes", (json_int_t)m->bytes,
+                                        "largest_role", memory_role_name(m->largest_role),
+                                        "traffic_bytes_per_step", count_object(&m->sent)));
+    }
+    if (v->asked)
+        json_object_set_new(o, "meshes", meshes);
+    else
+        json_decref(meshes);
+    return o;
+}
+
+static void print_json(const struct job *job, const struct verdict *v)
 {
     const struct mesh *m = &job->mesh;
     const struct model_memory *a = &job->fullest->balanced.activations;
-    const struct comm_count all = count_of_job(job);
+    const struct comm_count all = job_sent(job);
     json_t *mesh =
         json_pack("{s:i, s:i, s:i, s:i, s:i, s:i}", "dp", m->dp, "tp", m->tp, "ep", m->ep, "edp",
                   m->edp, "nodes", m->n_nodes, "ranks_per_node", job->shape.ranks_per_node);
     json_t *o = json_pack(
-        "{s:i, s:o, s:{s:I, s:I}, s:o, s:o, s:{s:I, s:I, s:I}, s:i, s:o, s:o, s:o}", "ranks",
+        "{s:i, s:o, s:{s:I, s:I}, s:o, s:o, s:{s:I, s:I, s:I}, s:i, s:o, s:o, s:o, s:o}", "ranks",
         m->size, "mesh", mesh, "parameters", "total", (json_int_t)job->params, "held",
         (json_int_t)job->busiest->n_params, "per_rank_bytes", bytes_object(&job->fullest->balanced),
         "per_rank_bytes_worst", bytes_object(&job->fullest_worst->worst), "activation_bytes",
         "state", (json_int_t)a->state, "stack", (json_int_t)a->stack, "scratch",
         (json_int_t)a->scratch, "micro_batches_per_step", job->busiest->n_micro,
         "traffic_bytes_per_step", sent_object(job->busiest), "traffic_bytes_per_step_all_ranks",
-        count_object(&all), "rank_kinds", kinds_array(job));
+        count_object(&all), "rank_kinds", kinds_array(job), "verdict", verdict_object(job, v));
     CHECK(o, "Jansson: no memory for the plan");
     json_dumpf(o, stdout, JSON_INDENT(2)); /* failures: output_end */
     printf("\n");
     json_decref(o);
 }
 
-static void print_plan(const struct config *cfg, const struct command_line *cl)
+/* The run fits, or nobody has asked. */
+static bool print_plan(const struct config *cfg, const struct command_line *cl)
 {
     struct job job;
+    struct verdict v;
     job_init(&job, cfg, cl->n_ranks);
+    verdict_init(&v, &job, cl->memory);
     if (cl->json) {
-        print_json(&job);
+        print_json(&job, &v);
     } else {
         print_job(&job);
         print_memory(&job);
         print_traffic(&job);
         print_kinds(&job);
+        print_verdict(&job, &v);
     }
+    const bool good = v.fits || !v.asked;
+    free(v.mesh);
     job_free(&job);
+    return good;
 }
 
 static int run_plan(int argc, char **argv)
@@ -265,12 +310,15 @@ static int run_plan(int argc, char **argv)
     struct config cfg;
     int code = command_line_load(&cl, &cfg);
     if (code == CODE_DONE) {
-        print_plan(&cfg, &cl);
+        const bool good = print_plan(&cfg, &cl);
         code = output_end();
+        if (code == CODE_DONE && !good) code = CODE_CONFIG;
     }
     config_free(&cfg);
     return code;
 }
 
-const struct command cmd_plan = {
-    .name = "plan", .help = help, .options = OPTION_JSON | OPTION_RANKS, .run = run_plan};
+const struct command cmd_plan = {.name = "plan",
+                                 .help = help,
+                                 .options = OPTION_JSON | OPTION_RANKS | OPTION_MEMORY,
+                                 .run = run_plan};

@@ -53,6 +53,11 @@ static int parse_option(struct command_line *cl, const struct command *command, 
         return wrong(command, "--ranks: found %s, expected a number of ranks from 1 to %d",
                      value ? value : "nothing", MAX_RANKS);
     }
+    if ((command->options & OPTION_MEMORY) && !strcmp(name, "--memory")) {
+        if (value && text_try_bytes(value, &cl->memory)) return 2;
+        return wrong(command, "--memory: found %s, expected bytes, as 80GiB, 141GB or 80e9",
+                     value ? value : "nothing");
+    }
     if (strchr(name, '.'))
         return wrong(command, "unknown option %s; a key is set without dashes: section.key=value",
                      name);

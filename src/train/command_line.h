@@ -11,7 +11,8 @@ struct command_line {
     int n_overrides;
     char **overrides; /* a part of argv, compacted */
     bool json;
-    int n_ranks; /* 0: not given */
+    int n_ranks;     /* 0: not given */
+    uint64_t memory; /* bytes of a rank; 0: not given */
 };
 
 /* argv begins after the command's name. False after one line that says what is wrong, or the usage.

@@ -4,7 +4,7 @@
 #pragma once
 
 /* What a command takes beside FILE and overrides. */
-enum command_option { OPTION_JSON = 1, OPTION_RANKS = 2, OPTION_VERBOSE = 4 };
+enum command_option { OPTION_JSON = 1, OPTION_RANKS = 2, OPTION_VERBOSE = 4, OPTION_MEMORY = 8 };
 
 struct command {
     const char *name;
