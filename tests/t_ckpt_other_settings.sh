@@ -47,18 +47,49 @@ done
 grep '"step":5,' "$tmp/longer/metrics.jsonl" | grep -q "\"tokens\":$((4 * 8 * 32 + 4 * 32))," ||
     fail 'other tokens'
 
-# the weights alone: other data, another number of experts, no MTP module
-first new 2 2 data.train="$tmp/heldout.tok.zst" run.init_from="$tmp/run" \
-    model.num_nextn_predict_layers=0 model.moe_intermediate_size=16 model.rope_theta=20000
+# the weights alone: other data, another width of experts, no MTP module
+set -- "$@" run.init_from="$tmp/run"
+new() {
+    train new 2 train.steps=2 $open_end checkpoint.on_exit=true topology.ep=2 \
+        run.init_from="$tmp/run" "$@"
+}
+not_new() { # WORDS [key=value ...]: it is no start with these weights, and nothing is written
+    n_words=$1
+    shift
+    code=0
+    new "$@" || code=$?
+    [ $code != 0 ] && [ ! -e "$tmp/new" ] || fail "$*: $code, $(ls "$tmp")"
+    grep -q -e "$n_words" "$tmp/new.err" || fail "$*: '$n_words' is not in $(cat "$tmp/new.err")"
+}
+not_new 'run.init_from: .*/none/manifest.json: No such file' run.init_from="$tmp/none"
+not_new 'has 4 layers and 1 MTP modules, this model 5 and 1:' model.num_hidden_layers=5
+not_new 'has 4 layers and 1 MTP modules, this model 5 and 0:' model.num_hidden_layers=5 \
+    model.num_nextn_predict_layers=0 run.init_from_partial=true
+not_new 'has 48 of the 129 tensors of this model; run.init_from_partial: true takes these' \
+    model.num_nextn_predict_layers=0 model.moe_intermediate_size=16
+[ "$(grep -c '^init    not taken: model/' "$tmp/new.err")" = 8 ] &&
+    grep -q '^init    ... and 73 more' "$tmp/new.err" || fail "$(cat "$tmp/new.err")"
+new data.train="$tmp/heldout.tok.zst" model.num_nextn_predict_layers=0 \
+    model.moe_intermediate_size=16 model.rope_theta=20000 run.init_from_partial=true ||
+    fail "$(cat "$tmp/new.out")"
 for line in 'model.rope_theta: 10000 in the checkpoint, 20000 now' \
-    '^init .*tensors from .*/run/checkpoints/step-00000004' \
-    'not taken: model/model.layers.1.mlp.experts.0.up_proj.weight \[16, 64\], .* as \[32, 64\]' \
-    'not used: model/model.layers.4.eh_proj.weight'; do
+    '^init    48 of the 129 tensors of this model from .*/run/checkpoints/step-00000004' \
+    'random: model/model.layers.1.mlp.experts.0.gate_proj.weight \[16, 64\], \[32, 64\] in' \
+    'not used: model/model.layers.4.'; do
     grep -q "$line" "$tmp/new.out" || fail "'$line' is not in: $(cat "$tmp/new.out")"
 done
 [ "$(grep -c '"loss":' "$tmp/new/metrics.jsonl")" = 2 ] || fail 'not a new run'
+
+# a run that resumes needs them no more, and says so
 first same 2 1 "$@" run.init_from="$tmp/run/checkpoints" optimizer.lr=1e-30 \
     optimizer.min_lr=0 optimizer.warmup_steps=0 debug.param_hash=true optimizer.weight_decay=0
+begun=$(hash_of same)
+first same 2 1 "$@" run.init_from="$tmp/run/checkpoints"
+grep -q '^init    run.init_from .* is ignored: the run resumes from step 1$' "$tmp/same.out" ||
+    fail "silent: $(cat "$tmp/same.out")"
+first same 2 1 "$@" run.init_from="$tmp/none"
+grep -q '^warning .*run.init_from: .*none.*No such file.*; ignored, as the run resumes from' \
+    "$tmp/same.err" || fail "silent: $(cat "$tmp/same.err")"
 cp -r "$tmp/run" "$tmp/done"
 first done 2 4 "$@" debug.param_hash=true
-[ "$(hash_of same)" = "$(hash_of done)" ] || fail 'other weights than those of the checkpoint'
+[ "$begun" = "$(hash_of done)" ] || fail 'other weights than those of the checkpoint'

@@ -54,11 +54,12 @@ struct config_run {
     const char *dir; /* everything the run writes lies here */
     int64_t seed;
     enum run_backend backend;
-    bool overwrite;        /* a non-empty dir is an error unless set */
-    const char *resume;    /* "auto", "none", or a checkpoint's path */
-    const char *init_from; /* a checkpoint's path; "": none */
-    double deadline_s;     /* longest wait for another rank */
-    double exit_after;     /* minutes; 0: never */
+    bool overwrite;         /* a non-empty dir is an error unless set */
+    const char *resume;     /* "auto", "none", or a checkpoint's path */
+    const char *init_from;  /* a checkpoint's path; "": none */
+    bool init_from_partial; /* not all tensors of the model need be there */
+    double deadline_s;      /* longest wait for another rank */
+    double exit_after;      /* minutes; 0: never */
     bool verbose;
     int threads; /* per rank; 0: OMP_NUM_THREADS, or this rank's share of its cores */
 };

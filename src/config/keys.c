@@ -74,6 +74,8 @@ const struct key config_keys[] = {
         "one"),
     TEXT("run.init_from", run.init_from, KEY_EMPTY, "\"\"",
          "a checkpoint whose weights a new run starts with"),
+    BOOL("run.init_from_partial", run.init_from_partial, "false",
+         "take what init_from has of the model, and start its other tensors with random values"),
     NUMBER("run.deadline_s", run.deadline_s, 0, INFINITY, KEY_ABOVE_MIN, "600",
            "seconds after which a rank that others wait for is called missing and the run ends"),
     NUMBER("run.exit_after", run.exit_after, 0, INFINITY, 0, "0",

@@ -31,11 +31,17 @@ static bool same_shape(const struct ckpt_tensor *a, const struct ckpt_tensor *b)
     return a->n_dims == b->n_dims && a->dim[0] == b->dim[0] && a->n == b->n;
 }
 
+/* Or a selection bias; not a moment. */
+static bool is_weight(const struct ckpt_tensor *t)
+{
+    return !strncmp(t->name, "model/", 6);
+}
+
 /* The tensor to read for this one of the run; NULL: it is not taken. */
 static const struct ckpt_tensor *source_of(const struct loader *ld, const struct ckpt_tensor *t)
 {
     const struct ckpt_tensor *found = manifest_find(ld->m, t->name);
-    if (ld->weights_only && strncmp(t->name, "model/", 6) != 0) return NULL;
+    if (ld->weights_only && !is_weight(t)) return NULL;
     return found && same_shape(found, t) ? found : NULL;
 }
 
@@ -218,30 +224,31 @@ int load_try_all(struct run *run, const struct manifest *m, const char *dir, str
     return bad;
 }
 
-/* What of the weights is taken, and what of either side is not. */
-static void print_taken(const struct loader *ld, const char *dir)
+int load_match_weights(const struct run *run, const struct manifest *m, struct err_list *missing,
+                       struct err_list *unused)
 {
+    struct pieces pieces;
+    bool *used = mem_alloc(sizeof *used * (size_t)m->n_tensors, "tensors of a checkpoint");
     int n = 0;
-    for (int i = 0; i < ld->pieces.n_tensors; i++)
-        n += source_of(ld, &ld->pieces.tensor[i]) != NULL;
-    printf("init    %d tensor%s from %s\n", n, text_s(n), dir);
-    for (int i = 0; i < ld->pieces.n_tensors; i++) {
-        const struct ckpt_tensor *t = &ld->pieces.tensor[i], *found = manifest_find(ld->m, t->name);
+    pieces_init(&pieces, run);
+    for (int i = 0; i < pieces.n_tensors; i++) {
+        const struct ckpt_tensor *t = &pieces.tensor[i], *found = manifest_find(m, t->name);
         char have[64], want[64];
-        if (strncmp(t->name, "model/", 6) != 0 || source_of(ld, t)) continue;
+        if (!is_weight(t)) continue;
+        if (found) used[found - m->tensor] = true;
+        if (found && same_shape(found, t)) {
+            n++;
+            continue;
+        }
         shape_text(t, want);
         if (found) shape_text(found, have);
-        printf("init    not taken: %s %s, which the checkpoint has%s%s\n", t->name, want,
-               found ? " as " : " not", found ? have : "");
+        err_add(missing, "%s %s, %s in the checkpoint", t->name, want, found ? have : "not");
     }
-    for (int i = 0; i < ld->m->n_tensors; i++) {
-        const char *name = ld->m->tensor[i].name;
-        bool used = strncmp(name, "model/", 6) != 0;
-        for (int k = 0; !used && k < ld->pieces.n_tensors; k++)
-            used = !strcmp(ld->pieces.tensor[k].name, name);
-        if (!used) printf("init    not used: %s of the checkpoint\n", name);
-    }
-    fflush(stdout);
+    for (int i = 0; i < m->n_tensors; i++)
+        if (is_weight(&m->tensor[i]) && !used[i]) err_add(unused, "%s", m->tensor[i].name);
+    pieces_free(&pieces);
+    mem_free(used);
+    return n;
 }
 
 int load_try_weights(struct run *run, const struct manifest *m, const char *dir,
@@ -249,7 +256,6 @@ int load_try_weights(struct run *run, const struct manifest *m, const char *dir,
 {
     struct loader ld;
     loader_init(&ld, run, m, dir, true);
-    if (run->mesh.rank == 0) print_taken(&ld, dir);
     const int bad = try_load(&ld, fault);
     loader_free(&ld);
     if (bad) return bad;

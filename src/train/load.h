@@ -17,7 +17,11 @@ void load_check_tensors(const struct run *run, const struct manifest *m, struct 
 /* Masters, moments and biases; then the weights of all ranks, which are compared. */
 int load_try_all(struct run *run, const struct manifest *m, const char *dir, struct fault *fault);
 
-/* Weights and biases that the checkpoint has in the same shape; the others keep their values. Rank
- * 0 prints which these are. */
+/* How many of the run's weights and biases the manifest has in the same shape. The others are added
+ * to missing, those of the manifest that the run has not to unused. Not collective. */
+int load_match_weights(const struct run *run, const struct manifest *m, struct err_list *missing,
+                       struct err_list *unused);
+
+/* These are loaded; the others keep their values. */
 int load_try_weights(struct run *run, const struct manifest *m, const char *dir,
                      struct fault *fault);

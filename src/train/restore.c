@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "ckpt/store.h"
 #include "train/data_order.h"
+#include "train/init_from.h"
 #include "train/load.h"
 #include "train/rundir.h"
 #include "train/save.h"
@@ -237,25 +238,6 @@ static void remove_checkpoints(const struct run *run)
     CHECK_CODE(fault.code, !bad, "%s", fault.why);
 }
 
-static void start_from_weights(struct run *run)
-{
-    char dir[CKPT_PATH];
-    struct manifest m = {0};
-    struct fault fault = {0};
-    store_resolve(dir, run->cfg->run.init_from);
-    const int bad = manifest_try_read(&m, dir, &fault);
-    AGREE(MPI_COMM_WORLD, !bad, fault.code, fault.why);
-    if (run->mesh.rank == 0) {
-        struct err_list differ = {0};
-        config_compare_model(m.config, run->cfg, &differ);
-        if (differ.n > 0) printf("settings that differ from those of %s:\n%s", dir, differ.text);
-        err_free(&differ);
-    }
-    const int broken = load_try_weights(run, &m, dir, &fault);
-    AGREE(MPI_COMM_WORLD, !broken, fault.code, fault.why);
-    manifest_free(&m);
-}
-
 /* Later checkpoints are broken, or of steps that will be done again. */
 static void set_later_aside(const struct run *run)
 {
@@ -269,7 +251,9 @@ static void set_later_aside(const struct run *run)
 void run_begin(struct run *run)
 {
     double has_eval = 0;
+    struct init_from init;
     place_at("weights");
+    init_from_open(&init, run);
     if (run->mesh.rank == 0 && run->resumed_own) {
         set_later_aside(run);
         has_eval = rundir_cut_metrics(run->cfg->run.dir, run->progress.step);
@@ -281,7 +265,9 @@ void run_begin(struct run *run)
     }
     comm_all_reduce_host(&run->comm, AXIS_WORLD, &has_eval, 1, REDUCE_MAX);
     run->has_eval = has_eval > 0;
-    if (run->resumed) return;
-    optim_init_weights(&run->optim);
-    if (*run->cfg->run.init_from) start_from_weights(run);
+    if (!run->resumed) {
+        optim_init_weights(&run->optim);
+        init_from_load(&init, run);
+    }
+    init_from_close(&init);
 }
