@@ -12,7 +12,11 @@ state() {
 first run 2 8 "$@"
 before=$(state)
 first run 2 8 "$@"
-grep -q '^nothing to do' "$tmp/run.out" || fail 'does not say that it is done'
+grep -q '^nothing left to do: step 8 is done, train.steps is 8' "$tmp/run.out" ||
+    fail 'does not say that it is done'
+loss=$(sed -n 's/.*"loss":\([0-9.]*\),.*/\1/p' "$tmp/run/metrics.jsonl" | tail -1)
+grep -q "^  loss       $(printf %.5f "$loss") in the last step before" "$tmp/run.out" ||
+    fail "not its last loss: $(cat "$tmp/run.out")"
 [ "$before" = "$(state)" ] || fail "written: $(state)"
 
 first run 2 13 "$@" checkpoint.on_exit=false

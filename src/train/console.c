@@ -164,6 +164,19 @@ void console_checkpoint(const struct console *c, const struct checkpoint_report 
     flush(c);
 }
 
+/* Nothing where there is none: a run that had nothing to do has that of its checkpoint. */
+static void put_losses(const struct console *c, const struct run_summary *s)
+{
+    const bool any = s->n_steps > 0 || isfinite(s->loss), held_out = isfinite(s->eval_loss);
+    if (!any && !held_out) return;
+    fputs("  loss       ", c->out);
+    if (any)
+        fprintf(c->out, "%.5f in %s", s->loss,
+                s->n_steps > 0 ? "the last step" : "the last step before, by the checkpoint");
+    if (held_out) fprintf(c->out, "%sheld-out %.5f", any ? ", " : "", s->eval_loss);
+    fputs(" (nats a token)\n", c->out);
+}
+
 void console_summary(const struct console *c, const struct run_summary *s)
 {
     static const char *const phase[N_TIMES] = {"data", "forward and backward", "communication",
@@ -173,14 +186,15 @@ void console_summary(const struct console *c, const struct run_summary *s)
     if (s->n_skipped > 0) fprintf(c->out, " (%lld skipped)", (long long)s->n_skipped);
     fprintf(c->out, ", %s tokens", text_grouped(text, s->n_tokens));
     fprintf(c->out, ", %s\n", clock_text(text, s->wall_s));
-    fprintf(c->out, "  tokens/s   %s, %s\n", text_grouped(text, llround(s->median_tok_s)),
-            s->n_steps > 1 ? "median of the steps without the first" : "first step");
-    put_peak(c, s->median_tok_s * c->flop_per_token);
+    if (s->n_steps > 0) {
+        fprintf(c->out, "  tokens/s   %s, %s\n", text_grouped(text, llround(s->median_tok_s)),
+                s->n_steps > 1 ? "median of the steps without the first" : "first step");
+        put_peak(c, s->median_tok_s * c->flop_per_token);
+    }
     fputs("  time       ", c->out);
     for (int i = 0; i < N_TIMES; i++)
         fprintf(c->out, "%s%s %.2f s", i > 0 ? ", " : "", phase[i], s->time_s[i]);
-    fprintf(c->out, "\n  loss       %.5f in the last step", s->loss);
-    if (isfinite(s->eval_loss)) fprintf(c->out, ", held-out %.5f", s->eval_loss);
-    fputs(" (nats a token)\n", c->out);
+    fputc('\n', c->out);
+    put_losses(c, s);
     flush(c);
 }

@@ -22,7 +22,7 @@ struct run_summary {
     double wall_s;
     double median_tok_s; /* over the steps without the first; of the first when it is the only */
     double time_s[N_TIMES];
-    double loss;      /* of the last step */
+    double loss;      /* of the last step; when n_steps is 0 that of the checkpoint, NaN: none */
     double eval_loss; /* of the last evaluation; NaN: none */
 };
 

@@ -59,7 +59,8 @@ enum exit_code run_loop(struct run *run)
     if (run->progress.step < n_steps)
         run_request_step(run, &run->progress);
     else if (run->mesh.rank == 0)
-        printf("nothing to do: step %lld, the last of train.steps, is done\n", (long long)n_steps);
+        printf("nothing left to do: step %lld is done, train.steps is %lld\n", (long long)first,
+               (long long)n_steps);
     while (run->progress.step < n_steps && run->agreed.stop == 0) {
         const double start = clock_s();
         run_step(run);

@@ -98,7 +98,8 @@ struct metrics *metrics_open(const struct config *cfg, const struct mesh *mesh,
     mx->cfg = cfg;
     mx->writes = true;
     mx->start_s = clock_s();
-    mx->sum.loss = mx->sum.eval_loss = NAN;
+    mx->sum.loss = id->last_loss;
+    mx->sum.eval_loss = NAN;
     mx->tok_s = mem_alloc(sizeof(double) * (size_t)(cfg->train.steps + 1), "step rates");
     mx->console = (struct console){.out = stdout,
                                    .colour = console_wants_colour(stdout),

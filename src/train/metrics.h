@@ -53,6 +53,7 @@ struct run_identity {
     bool resumed;            /* from a checkpoint */
     bool goes_on;            /* one of run.dir: lines are added to those that are there */
     int64_t first_step;      /* steps that were done before */
+    double last_loss;        /* of the last of these; NaN: none */
     const char *peak_source; /* e.g. "measured F32 products, 2 ranks x 1 threads" */
 };
 

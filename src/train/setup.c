@@ -214,7 +214,8 @@ static void open_metrics(struct run *run)
         .peak_source = run->peak_source,
         .resumed = run->resumed,
         .goes_on = run->resumed_own,
-        .first_step = run->progress.step};
+        .first_step = run->progress.step,
+        .last_loss = run->last_loss};
     run->metrics = metrics_open(run->cfg, &run->mesh, &id);
 }
 

@@ -88,30 +88,31 @@ static void print_memory(const struct run *run)
            text_s(fit->n), mib(fit->bound.bytes), name);
 }
 
-/* With several sources: what each is, and how often the run goes through it. */
-static void print_sources(const struct run *run)
+/* How often the run goes through the source, what it has read before included. */
+static double epochs_in_all(const struct run *run, int source)
 {
     const struct dataset *ds = run->train_data;
     const int64_t all = schedule_end(run->cfg, &run->progress).samples;
-
-    for (int s = 0; s < dataset_sources(ds) && dataset_sources(ds) > 1; s++) {
-        const struct source_info source = dataset_source_info(ds, s);
-        printf("        %s: weight %.4g, %lld sequence%s, %.3g epochs in all\n", source.path,
-               source.share, (long long)source.n_samples, text_s(source.n_samples),
-               (double)dataset_taken(ds, s, all) / (double)source.n_samples);
-    }
+    return (double)dataset_taken(ds, source, all) /
+           (double)dataset_source_info(ds, source).n_samples;
 }
 
+/* One source has its epochs in the first line, several a line each. */
 static void print_data(const struct run *run)
 {
     const struct dataset *t = run->train_data, *h = run->heldout_data;
-    printf("data    %lld tokens, %lld document%s, %lld sequence%s of %d an epoch",
+    const int n = dataset_sources(t);
+    printf("data    %lld tokens, %lld documents, %lld sequences of %d an epoch",
            (long long)dataset_tokens(t), (long long)dataset_documents(t),
-           text_s(dataset_documents(t)), (long long)dataset_samples(t), text_s(dataset_samples(t)),
-           run->cfg->data.sequence_length);
+           (long long)dataset_samples(t), run->cfg->data.sequence_length);
+    if (n == 1) printf(", %.3g epochs in all", epochs_in_all(run, 0));
     if (h) printf("; held out %lld tokens", (long long)dataset_tokens(h));
     printf("\n");
-    print_sources(run);
+    for (int s = 0; s < n && n > 1; s++) {
+        const struct source_info source = dataset_source_info(t, s);
+        printf("        %s: weight %.4g, %lld sequences, %.3g epochs in all\n", source.path,
+               source.share, (long long)source.n_samples, epochs_in_all(run, s));
+    }
 }
 
 static void print_steps(const struct run *run)
