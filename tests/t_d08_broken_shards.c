@@ -90,13 +90,13 @@ static void check_missing(void)
     fixture_expect(fixture_open_it, fixture_path("empty"), CODE_NO_INPUT, "not a regular file\0");
     fixture_expect(fixture_read_it,
                    fixture_shard("none.tok.zst", FIXTURE_VOCAB, fixture_id, 0, 0, NULL, 0),
-                   CODE_DATA, "the shard is empty\0");
+                   CODE_DATA, "0 tokens found, a shard has\0");
 }
 
 static void check_short_and_twice(void)
 {
     const char *path = fixture_shard("short.tok.zst", FIXTURE_VOCAB, fixture_id, 0, T, NULL, 0);
-    fixture_expect(fixture_open_it, path, CODE_DATA, "32 tokens\0takes 33\0sequence_length\0");
+    fixture_expect(fixture_open_it, path, CODE_DATA, "32 tokens\0needs 33\0sequence_length\0");
     /* One token more is a sample. */
     path = fixture_shard("short.tok.zst", FIXTURE_VOCAB, fixture_id, 0, T + 1, NULL, 0);
     fixture_expect(fixture_read_it, path, CODE_DONE, "\0");

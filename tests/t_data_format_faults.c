@@ -79,13 +79,13 @@ static const struct {
     {"g.bin", "g.bin", 4, 4, 7, "version at byte 4 is 7\0expected 1\0"},
     {"g.bin", "g.bin", 8, 4, 80000, "141024 bytes found, expected 161024: 80000 ids\0"},
     {"g.bin", "g.bin", 8, 4, -UINT64_C(1), "byte 8 is -1, expected more than 0\0"},
-    {"g.bin", "g.bin", 8, 4, 0, "the shard is empty: 0 tokens\0"},
+    {"g.bin", "g.bin", 8, 4, 0, "0 tokens found, a shard has\0"},
     {"g.bin", "g.bin", 141021, 0, 0, "141021 bytes found, expected 141024\0"},
     {"g.bin", "g.bin", 1000, 0, 0, "1000 bytes found, expected 141024\0"},
     {"g.bin", "g.bin", 1026, 2, 50257, "token 1 (at byte 1026) is id 50257, vocabulary 512\0"},
 
     {"r.u16", "r.u16", 139999, 0, 0, "139999 bytes found, expected a multiple of the 2 bytes\0"},
-    {"r.u16", "r.u16", 0, 0, 0, "the shard is empty: 0 tokens\0"},
+    {"r.u16", "r.u16", 0, 0, 0, "0 tokens found, a shard has\0"},
     {"w.u16", "w.u16", 0, 1, 7, "every second id of frame 0 is at most 2: these are 4-byte\0"},
     {"v.u32", "v.u32", 279996, 4, -UINT64_C(1), "token 69999 (at byte 279996) is id 4294967295\0"},
 

@@ -94,8 +94,9 @@ check 'bad option' "$(refuses 'unknown option --sharp' "$T" --out x.tok.zst --sh
 check 'bad fraction' "$(refuses 'between 0' "$T" --out x.tok.zst --heldout-fraction 1 text)" 64
 check 'bad number' "$(refuses 'not a number' "$T" --out x.tok.zst --vocab 200 text)" 64
 check 'no file' "$(refuses 'No such file' "$T" --out x.tok.zst none)" 66
-check 'no text' "$(refuses 'there is no text' "$T" --out x.tok.zst text/empty)" 65
-check 'no cut' "$(refuses 'cannot be cut' "$T" --out x.tok.zst --heldout y.tok.zst text/a.c)" 65
+check 'no text' "$(refuses 'text/empty: 0 tokens found' "$T" --out x.tok.zst text/empty)" 65
+check 'no cut' "$(refuses 'text/a.c: the text cannot be cut' \
+    "$T" --out x.tok.zst --heldout y.tok.zst text/a.c)" 65
 check 'exists' "$(refuses '^fatal dir.tok.zst exists; --force' "$T" --out dir.tok.zst text)" 74
 check 'no directory' "$(refuses 'cannot create' "$T" --out none/x.tok.zst text)" 74
 ln -s /dev/full x.tok.zst.tmp

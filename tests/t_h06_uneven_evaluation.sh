@@ -41,7 +41,7 @@ must_train part 2 $options data.heldout="$tmp/heldout-13.tok.zst" train.eval_seq
 code=0
 train zero 2 $options data.heldout="$tmp/heldout-0.tok.zst" || code=$?
 [ $code = 65 ] || fail "no held-out sequence: exit code $code"
-grep -q 'heldout data: .*tokens.*one sample takes 33' "$tmp/zero.out" ||
+grep -q 'heldout data: .*tokens found, a sample needs 33' "$tmp/zero.out" ||
     fail "no held-out sequence: $(cat "$tmp/zero.out")"
 [ ! -e "$tmp/zero" ] || fail 'the refused run has left something behind'
 

@@ -121,10 +121,10 @@ static int try_number_samples(struct dataset *ds, struct fault *fault)
         n_samples += source->n;
         if (source->n < 1)
             return fault_set(fault, CODE_DATA,
-                             "%ld tokens in %d shard%s (first: %s), one sample takes %d "
-                             "(data.sequence_length + 1)",
-                             (long)n_tokens, shard - first, shard - first > 1 ? "s" : "",
-                             ds->shard[first].path, ds->T + 1);
+                             "%s%s: %ld tokens found, a sample needs %d (data.sequence_length + 1)",
+                             ds->shard[first].path,
+                             shard - first > 1 ? " and the other shards of its source" : "",
+                             (long)n_tokens, ds->T + 1);
     }
     return 0;
 }

@@ -163,7 +163,9 @@ int shard_try_open(struct shard *shard, const char *path, const struct data_sour
     if (ok) {
         shard->format =
             by_format[as->format].format ? by_format[as->format].format : tell_format(shard);
-        if (shard->format)
+        if (!shard->format && shard->info.file_bytes == 0)
+            ok = fault_set(fault, CODE_DATA, "%s: 0 bytes found: the file is empty", path) == 0;
+        else if (shard->format)
             ok = shard->format->try_open(shard, as, fault) == 0;
         else
             ok = fault_set(fault, CODE_DATA,

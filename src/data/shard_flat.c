@@ -20,7 +20,7 @@ int flat_try_init(struct shard *shard, uint64_t ids_at, enum id_type type, uint6
     const uint64_t width = (uint64_t)id_type_bytes(type);
 
     if (n_tokens == 0)
-        return fault_set(fault, CODE_DATA, "%s: the shard is empty: 0 tokens, expected some",
+        return fault_set(fault, CODE_DATA, "%s: 0 tokens found, a shard has at least 1",
                          shard->path);
     if (n_tokens > SHARD_MAX_TOKENS || info->file_bytes != ids_at + n_tokens * width)
         return fault_set(

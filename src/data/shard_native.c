@@ -29,7 +29,7 @@ static int check_header(const struct shard *shard, struct fault *fault)
     EXPECT_FIELD(id_bytes, h->id_bytes == 4 ? 4 : 2);
     EXPECT_FIELD(frame_tokens, SHARD_FRAME_TOKENS);
     if (h->n_tokens == 0)
-        return fault_set(fault, CODE_DATA, "%s: the shard is empty: 0 tokens, expected some",
+        return fault_set(fault, CODE_DATA, "%s: 0 tokens found, a shard has at least 1",
                          shard->path);
     if (h->n_documents > h->n_tokens || h->n_tokens > SHARD_MAX_TOKENS)
         return fault_set(fault, CODE_DATA,

@@ -49,6 +49,15 @@ static _Noreturn void give_up(struct job *job, enum exit_code code, const char *
     DIE(code, "%s", why);
 }
 
+/* For what was read as a whole. */
+static _Noreturn void give_up_input(struct job *job, const char *why)
+{
+    char text[NAME_BYTES + 256];
+    snprintf(text, sizeof text, "%.*s%s: %s", NAME_BYTES, job->o->path[0],
+             job->o->n_paths > 1 ? " and the other files" : "", why);
+    give_up(job, CODE_DATA, text);
+}
+
 /* The path of shard i. */
 static void shard_path(char name[NAME_BYTES], const char *path, bool numbered, int i)
 {
@@ -288,10 +297,11 @@ static void write_ids(struct job *job)
 /* All files are complete before the first gets its name. */
 static void finish(struct job *job)
 {
-    if (job->train.n == 0) give_up(job, CODE_DATA, "there is no text");
+    if (job->train.n == 0)
+        give_up_input(job, "0 tokens found: there is no text, and a shard has at least 1");
     if (job->o->heldout && job->heldout.n == 0)
-        give_up(job, CODE_DATA,
-                "the text cannot be cut: no document and no line ends before its last part");
+        give_up_input(job,
+                      "the text cannot be cut: no document and no line ends before its last part");
     shard_writer_finish(job->train.writer[job->train.n - 1]);
     if (job->o->heldout) shard_writer_finish(job->heldout.writer[job->heldout.n - 1]);
     output_commit(&job->train, job->o->force);
