@@ -82,6 +82,17 @@ static void check_gradients(const struct model *m, bool mask)
     EXPECT(embed[1] > 0, "embedding: gradient of the first token is %g", embed[1]);
 }
 
+/* Places of an MTP module that lack an input or a label are routed and counted like all others. */
+static void check_routed(const struct model *m)
+{
+    for (int l = 0; l < m->n_moe; l++) {
+        int64_t sum = 0;
+        for (int e = 0; e < m->E; e++) sum += m->expert_count[l * m->E + e];
+        EXPECT(sum == m->flow.N * m->K, "MoE layer %d: %ld rows, expected %ld", l, (long)sum,
+               (long)(m->flow.N * m->K));
+    }
+}
+
 static void check(const char *path, bool mask, int size)
 {
     char overrides[1500];
@@ -100,6 +111,7 @@ static void check(const char *path, bool mask, int size)
     model_load(m, b->token, b->doc_start, NULL);
     model_forward(m, true);
     check_losses(m, mask, n_label);
+    check_routed(m);
     model_backward(m);
     check_gradients(m, mask);
     run_rig_free(&rig);
