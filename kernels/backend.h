@@ -67,6 +67,14 @@ struct attention_shape {
     float scale;
 };
 
+/* Attention of n new tokens over the latents of a sequence, the new ones included: token i sees
+ * rows 0 .. past + i. MLA's absorbed form: keys and values are never unpacked. */
+struct cached_shape {
+    int64_t n, past;
+    int H, r_kv, d_nope, d_rope, d_v;
+    float scale;
+};
+
 /* Added to a token's sum of scores before dividing by it: all of them may have underflowed to 0. */
 #define ROUTER_SUM_EPS 1e-20f
 
@@ -176,6 +184,12 @@ struct backend {
                           const void *k_pe, const int32_t *doc_start, enum dtype dt,
                           const struct attention_shape *shape);
 
+    /* out [n, H, d_v]; q [n, H, d_nope + d_rope], rotated; latent [past + n, r_kv + d_rope]: normed
+     * kv latent, rotated k_pe; kv_b [H, d_nope + d_v, r_kv], the weight that makes a head's key and
+     * value from the latent. Scores and sums in F32, one rounding of out. */
+    void (*attention_cached)(struct stream *s, void *out, const void *q, const void *latent,
+                             const void *kv_b, enum dtype dt, const struct cached_shape *shape);
+
     /* --- SwiGLU: y = silu(gate) * up, n elements, all of dt. Backward writes dgate, dup and, when
      * y is not NULL, y again; dgate may be gate, dup may be up, y may be dy --- */
     void (*swiglu_fwd)(struct stream *s, void *y, const void *gate, const void *up, enum dtype dt,
@@ -265,10 +279,10 @@ struct backend {
     X(copy), X(zero), X(cast), X(add), X(copy_rows), X(sum_squares), X(sum_add), X(linear_fwd),    \
         X(linear_bwd_x), X(linear_bwd_w), X(grouped_fwd), X(grouped_bwd_x), X(grouped_bwd_w),      \
         X(rmsnorm_fwd), X(rmsnorm_bwd), X(rope), X(attention_fwd), X(attention_bwd),               \
-        X(swiglu_fwd), X(swiglu_bwd), X(embedding_fwd), X(embedding_bwd), X(router_fwd),           \
-        X(router_bwd), X(balance_stats), X(balance_loss), X(bias_update), X(sort_by_expert),       \
-        X(count_add), X(gather_rows), X(combine_fwd), X(combine_bwd), X(cross_entropy_max),        \
-        X(cross_entropy_sum), X(cross_entropy_loss), X(adamw)
+        X(attention_cached), X(swiglu_fwd), X(swiglu_bwd), X(embedding_fwd), X(embedding_bwd),     \
+        X(router_fwd), X(router_bwd), X(balance_stats), X(balance_loss), X(bias_update),           \
+        X(sort_by_expert), X(count_add), X(gather_rows), X(combine_fwd), X(combine_bwd),           \
+        X(cross_entropy_max), X(cross_entropy_sum), X(cross_entropy_loss), X(adamw)
 
 extern const struct backend backend_cpu;
 

@@ -114,6 +114,16 @@ static struct work attention(const struct attention_shape *p, enum dtype dt, dou
                          .dt = dt};
 }
 
+static struct work cached(const struct cached_shape *p, enum dtype dt)
+{
+    const double heads = (double)p->n * p->H, seen = (double)p->past + 0.5 * (double)(p->n + 1);
+    const double in = (double)p->r_kv * (p->d_nope + p->d_v);
+    const double latents = (double)(p->past + p->n) * (p->r_kv + p->d_rope);
+    return (struct work){.flop = 2 * heads * (in + seen * (2.0 * p->r_kv + p->d_rope)),
+                         .bytes = (latents + p->H * in) * size(dt),
+                         .dt = dt};
+}
+
 /* --- the table. OP(name, parameters, arguments, work) --- */
 
 #define UNPACK(...) __VA_ARGS__
@@ -189,6 +199,10 @@ OP(attention_bwd,
     const struct attention_shape *shape),
    (dq, dkv, dk_pe, dout, out, lse, q, kv, k_pe, doc_start, dt, shape),
    attention(shape, dt, 5.0, 2))
+OP(attention_cached,
+   (void *out, const void *q, const void *latent, const void *kv_b, enum dtype dt,
+    const struct cached_shape *shape),
+   (out, q, latent, kv_b, dt, shape), cached(shape, dt))
 
 OP(swiglu_fwd, (void *y, const void *gate, const void *up, enum dtype dt, int64_t n),
    (y, gate, up, dt, n), bytes(n, 1, 3 * size(dt)))

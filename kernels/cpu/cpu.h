@@ -131,6 +131,9 @@ void cpu_attention_bwd(struct stream *s, void *dq, void *dkv, void *dk_pe, const
                        const void *k_pe, const int32_t *doc_start, enum dtype dt,
                        const struct attention_shape *shape);
 
+void cpu_attention_cached(struct stream *s, void *out, const void *q, const void *latent,
+                          const void *kv_b, enum dtype dt, const struct cached_shape *shape);
+
 void cpu_swiglu_fwd(struct stream *s, void *y, const void *gate, const void *up, enum dtype dt,
                     int64_t n);
 void cpu_swiglu_bwd(struct stream *s, void *dgate, void *dup, void *y, const void *dy,

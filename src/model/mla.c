@@ -105,7 +105,8 @@ static void latents_fwd(struct model *m, const struct attention_params *p, struc
     RUN(m, rmsnorm_fwd, col_kv(m, mine), a->rstd_kv, col_kv(m, a->raw), p->kv_norm->w, m->dt,
         &norm_kv);
     RUN(m, copy_rows, col_pe(m, mine), m->R, col_pe(m, a->raw), m->R, m->dt, f->N, m->d_rope);
-    RUN(m, rope, mine, m->dt, m->rope_table, first_token(m), f->T, &rope, false);
+    RUN(m, rope, mine, m->dt, m->rope_table, first_position(m) + first_token(m), positions(m),
+        &rope, false);
     comm_all_gather(m->comm, AXIS_TP, a->latent_all, mine, f->N * m->R, m->dt);
 }
 
@@ -138,10 +139,14 @@ static void attention_fwd(struct model *m, struct layer *l, struct flow *f)
     latents_fwd(m, p, a);
     if (!p->q_a) a->n1_all = gather_tp(m, &m->stack, a->n1, f->N * m->D);
     RUN(m, linear_fwd, a->q, m->dt, p->q_a ? a->latent_all : a->n1_all, p->q_b->w, m->dt, &q_b);
-    RUN(m, rope, a->q, m->dt, m->rope_table, 0, f->T, &rope, false);
-    RUN(m, linear_fwd, a->kv, m->dt, col_kv(m, a->latent_all), p->kv_b->w, m->dt, &kv_b);
-    RUN(m, attention_fwd, a->out, a->lse, a->q, a->kv, col_pe(m, a->latent_all), f->doc_start,
-        m->dt, &core);
+    RUN(m, rope, a->q, m->dt, m->rope_table, first_position(m), positions(m), &rope, false);
+    if (m->cache.on) {
+        decode_core(m, l, a);
+    } else {
+        RUN(m, linear_fwd, a->kv, m->dt, col_kv(m, a->latent_all), p->kv_b->w, m->dt, &kv_b);
+        RUN(m, attention_fwd, a->out, a->lse, a->q, a->kv, col_pe(m, a->latent_all), f->doc_start,
+            m->dt, &core);
+    }
 
     const size_t mark = arena_mark(&m->scratch);
     void *partial = m->mesh->tp == 1 ? a->h_mid : scratch(m, f->Na * m->D, m->dt);

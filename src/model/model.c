@@ -82,6 +82,7 @@ static void set_sizes(struct model *m)
     f->T = m->cfg->data.sequence_length;
     f->Na = (int64_t)f->B * f->T;
     f->N = f->Na / tp;
+    m->n_pos = cache_rows(m) > f->T ? cache_rows(m) : f->T;
 }
 
 /* Buffers that live as long as the model. */
@@ -90,7 +91,7 @@ static void take_state(struct model *m)
     struct flow *f = &m->flow;
     struct arena *s = &m->state;
     const size_t ids = (size_t)f->Na * sizeof(int32_t);
-    m->rope_table = arena_push(s, (size_t)f->T * (size_t)m->d_rope * sizeof(float));
+    m->rope_table = arena_push(s, (size_t)m->n_pos * (size_t)m->d_rope * sizeof(float));
     m->forced = arena_push(s, (size_t)f->N * (size_t)m->K * sizeof(int32_t));
     m->bias = arena_push(s, (size_t)m->n_moe * (size_t)m->E * sizeof(float));
     m->expert_count = arena_push(s, (size_t)m->n_moe * (size_t)m->E * sizeof(int64_t));
@@ -103,6 +104,10 @@ static void take_state(struct model *m)
         f->token_loss[k] = arena_push(s, (size_t)f->N * sizeof(float));
     }
     f->dh = arena_push(s, (size_t)(f->N * m->D) * dtype_bytes(m->dt));
+    if (m->cache.capacity == 0) return;
+    const int64_t rows = (int64_t)m->cfg->model.num_hidden_layers * cache_rows(m);
+    m->cache.latent = arena_push(s, (size_t)(rows * (m->r_kv + m->d_rope)) * dtype_bytes(m->dt));
+    m->cache.logits = arena_push(s, (size_t)m->cfg->model.vocab_size * sizeof(float));
 }
 
 static void build(struct model *m)
@@ -124,9 +129,9 @@ static void build(struct model *m)
 static void fill_state(struct model *m)
 {
     struct flow *f = &m->flow;
-    const int64_t n_table = (int64_t)f->T * m->d_rope;
+    const int64_t n_table = (int64_t)m->n_pos * m->d_rope;
     float *table = mem_alloc((size_t)n_table * sizeof *table, "rope table");
-    rope_fill_table(table, &m->cfg->model, f->T);
+    rope_fill_table(table, &m->cfg->model, m->n_pos);
     m->be->copy(m->stream, m->rope_table, table, (size_t)n_table * sizeof *table);
     if (m->cfg->debug.balanced_routing) {
         int32_t *forced = mem_alloc((size_t)(f->N * m->K) * sizeof *forced, "forced routing");
@@ -156,6 +161,7 @@ void model_init(struct model *m, const struct model_parts *parts, const struct m
     m->stream = parts->stream;
     m->comm = parts->comm;
     m->params = parts->params;
+    m->cache.capacity = parts->cache_tokens;
     const bool poison = m->cfg->debug.poison_memory;
     backend_take_arena(m->be, &m->state, "state", bytes->state, poison);
     backend_take_arena(m->be, &m->stack, "activation", bytes->stack, poison);
@@ -216,16 +222,22 @@ static void layer_fwd(struct model *m, struct layer *l)
     f->h = f->dh;
 }
 
+void model_main_fwd(struct model *m)
+{
+    struct flow *f = &m->flow;
+    void *h = push(m, f->N * m->D, m->dt);
+    place_in_layer("embedding", "forward", -1);
+    embed_fwd(m, h, f->input[0]);
+    f->h = h;
+    for (int l = 0; l < m->cfg->model.num_hidden_layers; l++) layer_fwd(m, &m->layer[l]);
+}
+
 void model_forward(struct model *m, bool train)
 {
     struct flow *f = &m->flow;
     const int L = m->cfg->model.num_hidden_layers;
     f->train = train;
-    void *h = push(m, f->N * m->D, m->dt);
-    place_in_layer("embedding", "forward", -1);
-    embed_fwd(m, h, f->input[0]);
-    f->h = h;
-    for (int l = 0; l < L; l++) layer_fwd(m, &m->layer[l]);
+    model_main_fwd(m);
     stage_end_fwd(m, 0);
     for (int k = 1; train && k <= m->n_mtp; k++) {
         layer_fwd(m, &m->layer[L + k - 1]);

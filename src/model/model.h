@@ -138,6 +138,15 @@ struct flow {
     float balance_scale;           /* weight of one sequence's balance term */
 };
 
+/* The latents of a sequence that grows token by token; see model_decode. */
+struct latent_cache {
+    int capacity;  /* tokens; 0: no memory for any */
+    int past;      /* tokens before those of this call */
+    bool on;       /* the walk is model_decode's */
+    void *latent;  /* [num_hidden_layers, rows, r_kv + d_rope], rows as cache_rows says */
+    float *logits; /* [tp, V_l] */
+};
+
 struct model {
     const struct config *cfg;
     const struct mesh *mesh;
@@ -156,7 +165,9 @@ struct model {
 
     struct arena state, stack, scratch;
     struct flow flow;
-    float *rope_table;        /* [T, d_rope / 2, 2] */
+    struct latent_cache cache;
+    int n_pos;                /* positions of rope_table: T, or more when more are generated */
+    float *rope_table;        /* [n_pos, d_rope / 2, 2] */
     int32_t *forced;          /* [N, K] or NULL: debug.balanced_routing */
     float *bias;              /* [n_moe, E] selection bias */
     int64_t *expert_count;    /* [n_moe, E] tokens of this step so far, this rank's */
@@ -179,6 +190,7 @@ struct model_parts {
     struct stream *stream;
     struct comm *comm;
     struct param_table *params;
+    int cache_tokens;   /* of model_decode; 0: it will not be called */
     bool worst_routing; /* plan pass: all that can arrive at this rank's experts; else balanced */
 };
 
@@ -202,6 +214,12 @@ void model_count_labels(const struct model *m, const int32_t *token, const int32
  * the balance loss, and leaves what backward needs on the stack. Collective over tp and ep. */
 void model_forward(struct model *m, bool train);
 
+/* Generation: n more tokens of one sequence, n at most B * T and capacity - past, behind `past`
+ * tokens of earlier calls (0: a new sequence), of which only the latents of MLA are kept. logits,
+ * host [V]: of the token that follows, on every rank. All ranks give the same tokens. Counts and
+ * losses do not change. Collective over tp and ep; finished on return. */
+void model_decode(struct model *m, const int32_t *token, int n, int past, float *logits);
+
 /* Backward of the last model_forward(train); adds to all gradients and empties the stack. */
 void model_backward(struct model *m);
 
@@ -217,6 +235,9 @@ extern const struct phase phase_mtp_input, phase_attention, phase_mlp, phase_rou
 /* x [N, D] = rows of the embedding for the tokens of this rank, id [Na]. */
 void embed_fwd(struct model *m, void *x, const int32_t *id);
 void embed_bwd(struct model *m, const void *dx, const int32_t *id);
+
+/* flow.h from the embeddings of input[0] through all layers of the main model. */
+void model_main_fwd(struct model *m);
 
 /* out [N, D] = MLP(x [N, D]). */
 void mlp_fwd(struct model *m, const struct mlp_params *p, struct mlp_acts *acts, void *out,
@@ -234,6 +255,11 @@ void loss_head(struct model *m, struct flow *f, int k);
 void balanced_experts(const struct model *m, int32_t *expert);
 void balanced_rows(const struct config *cfg, const struct mesh *mesh, int64_t *send_rows,
                    int64_t *recv_rows);
+
+/* The attention core of model_decode (decode.c): the latents of all new tokens, [Na, R], go into
+ * the cache; out from it. */
+struct layer_acts;
+void decode_core(struct model *m, const struct layer *l, const struct layer_acts *a);
 
 /* Tables and scales of rotary embedding (rope.c): plain or YaRN. */
 void rope_fill_table(float *table, const struct config_model *cfg, int T);
@@ -258,6 +284,20 @@ static inline int64_t first_token(const struct model *m) /* of the [B * T] of a 
 static inline int first_vocab_row(const struct model *m) /* of the V rows of embedding and head */
 {
     return m->V_l * m->mesh->axis[AXIS_TP].rank;
+}
+/* Of a layer's cache: padding of the last call may stand behind its tokens. */
+static inline int cache_rows(const struct model *m)
+{
+    return m->cache.capacity > 0 ? m->cache.capacity + m->mesh->tp - 1 : 0;
+}
+/* Token n of the micro-batch has position (first_position + n) % positions. */
+static inline int64_t first_position(const struct model *m)
+{
+    return m->cache.on ? m->cache.past : 0;
+}
+static inline int positions(const struct model *m)
+{
+    return m->cache.on ? m->n_pos : m->flow.T;
 }
 static inline int64_t sorted_rows(const struct model *m) /* rows this rank sends to experts */
 {
