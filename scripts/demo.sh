@@ -47,6 +47,9 @@ fi
 train $ranks $run $anew "$@"
 
 loss=$(sed -n 's/.*"eval_loss": *\([-+.0-9e]*\).*/\1/p' $run/metrics.jsonl | tail -n 1)
+prompt='And God said'
+text=$("$BUILD/dsv3" generate $run --prompt "$prompt" --tokens 100 --temperature 0.6 2>/dev/null |
+    tr '\n' ' ')
 cat <<END
 
 Predicting the next byte of the part of the text that was not trained on, in nats a byte:
@@ -54,10 +57,15 @@ Predicting the next byte of the part of the text that was not trained on, in nat
     $(printf %.4f "$bigram")   from the byte before it (bigram entropy, counts of the training part)
     $(printf %.4f "$loss")   by the model just trained (guessing blindly: 5.5452)
 
+And it goes on from "$prompt":
+
+    $text
+
 What next?
     $BUILD/dsv3 check $config   every setting and where it came from
     less $run/metrics.jsonl                the numbers of every step
     $BUILD/dsv3-ckpt list $run                what it has saved
+    $BUILD/dsv3 generate $run --prompt "In the beginning" --temperature 0.8
     sh scripts/demo.sh resume                   stop it halfway, go on with another number of ranks
     sh scripts/demo.sh train.steps=1000         train longer
     less configs/README.md                      what can be set; configs/runs/ has larger runs

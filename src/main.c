@@ -12,10 +12,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct command *const commands[] = {&cmd_train, &cmd_plan, &cmd_check};
+static const struct command *const commands[] = {&cmd_train, &cmd_plan, &cmd_check, &cmd_generate};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static const char usage[] = "usage: dsv3 train|plan|check FILE ...\n"
+                            "       dsv3 generate RUN ...\n"
                             "       dsv3 --help | COMMAND --help | --version\n";
 
 static const char help[] =
@@ -29,6 +30,7 @@ static const char help[] =
     "  train         train, or resume from the newest checkpoint\n"
     "  plan          memory and traffic of a run on any number of ranks, before it starts\n"
     "  check         validate a run file; print every resolved value and the size of the model\n"
+    "  generate      a checkpoint continues a text\n"
     "\n"
     "Options:\n"
     "  -h, --help    this page; dsv3 COMMAND --help: that of a command\n"
@@ -72,7 +74,8 @@ int main(int argc, char **argv)
     if (!strcmp(argv[1], "help")) return print_help(argc > 2 ? find_command(argv[2]) : NULL);
     if (!strcmp(argv[1], "--version")) return version_print("dsv3");
     if (!command) {
-        fprintf(stderr, "dsv3: no command %s; expected train, plan or check; see dsv3 --help\n",
+        fprintf(stderr,
+                "dsv3: no command %s; expected train, plan, check or generate; see dsv3 --help\n",
                 argv[1]);
         return CODE_USAGE;
     }

@@ -119,6 +119,10 @@ struct config_train {
     enum dtype compute_dtype; /* F32 or BF16; masters and gradients are F32 always */
     int eval_every;           /* steps; 0: only after the last step */
     int eval_sequences;       /* 0: the whole held-out set */
+    int sample_every;         /* steps; 0: never */
+    const char *sample_prompt, *sample_tokenizer; /* the latter a tokenizer.json; "": bytes */
+    int sample_tokens;
+    double sample_temperature, sample_top_p;
     int log_every;
     int loss_chunk_tokens; /* tokens whose logits exist at once */
     double router_bias_speed;

@@ -13,6 +13,7 @@ struct command {
     int (*run)(int argc, char **argv); /* argv begins after the name; returns the exit code */
 };
 
-extern const struct command cmd_train; /* a training run, on the ranks of MPI_COMM_WORLD */
-extern const struct command cmd_plan;  /* what a run takes; starts nothing, needs no MPI */
-extern const struct command cmd_check; /* what a configuration resolves to; likewise */
+extern const struct command cmd_train;    /* a training run, on the ranks of MPI_COMM_WORLD */
+extern const struct command cmd_generate; /* text from a checkpoint, on any ranks */
+extern const struct command cmd_plan;     /* what a run takes; starts nothing, needs no MPI */
+extern const struct command cmd_check;    /* what a configuration resolves to; likewise */

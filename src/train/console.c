@@ -143,6 +143,14 @@ void console_eval(const struct console *c, const struct eval_report *r)
     flush(c);
 }
 
+void console_sample(const struct console *c, int64_t step, const char *text)
+{
+    put_step(c, "text", step);
+    for (; *text; text++) fputc(*text == '\n' ? ' ' : *text, c->out);
+    fputc('\n', c->out);
+    flush(c);
+}
+
 static void put_peak(const struct console *c, double flops)
 {
     const bool tera = in_tera(flops);

@@ -33,5 +33,6 @@ bool console_wants_colour(FILE *out);
  * first step. */
 void console_step(const struct console *c, const struct step_report *r, double left_s);
 void console_eval(const struct console *c, const struct eval_report *r);
+void console_sample(const struct console *c, int64_t step, const char *text); /* in one line */
 void console_checkpoint(const struct console *c, const struct checkpoint_report *r);
 void console_summary(const struct console *c, const struct run_summary *s);

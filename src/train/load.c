@@ -251,6 +251,32 @@ int load_match_weights(const struct run *run, const struct manifest *m, struct e
     return n;
 }
 
+/* Equal on all ranks. */
+static int check_complete(const struct loader *ld, const char *dir, struct fault *fault)
+{
+    for (int i = 0; i < ld->pieces.n_tensors; i++) {
+        const struct ckpt_tensor *t = &ld->pieces.tensor[i], *found = manifest_find(ld->m, t->name);
+        char have[64] = "missing", want[64];
+        if (found && same_shape(found, t)) continue;
+        if (found) shape_text(found, have);
+        shape_text(t, want);
+        return fault_set(fault, CODE_DATA, "%s: %s is %s, expected %s", dir, t->name, have, want);
+    }
+    return 0;
+}
+
+int load_try_compute(struct run *run, const struct manifest *m, const char *dir,
+                     struct fault *fault)
+{
+    struct loader ld;
+    loader_init(&ld, run, m, dir, true);
+    pieces_free(&ld.pieces);
+    pieces_init_compute(&ld.pieces, run);
+    const int bad = check_complete(&ld, dir, fault) || try_load(&ld, fault);
+    loader_free(&ld);
+    return bad ? -1 : 0;
+}
+
 int load_try_weights(struct run *run, const struct manifest *m, const char *dir,
                      struct fault *fault)
 {

@@ -17,6 +17,11 @@ void load_check_tensors(const struct run *run, const struct manifest *m, struct 
 /* Masters, moments and biases; then the weights of all ranks, which are compared. */
 int load_try_all(struct run *run, const struct manifest *m, const char *dir, struct fault *fault);
 
+/* The weights that each rank computes with, and the biases, all of which the checkpoint must have,
+ * of a run placed by run_place_model. */
+int load_try_compute(struct run *run, const struct manifest *m, const char *dir,
+                     struct fault *fault);
+
 /* How many of the run's weights and biases the manifest has in the same shape. The others are added
  * to missing, those of the manifest that the run has not to unused. Not collective. */
 int load_match_weights(const struct run *run, const struct manifest *m, struct err_list *missing,

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/place.h"
 #include "train/run.h"
+#include "train/samples.h"
 #include "train/save.h"
 #include "train/stop.h"
 
@@ -67,6 +68,7 @@ enum exit_code run_loop(struct run *run)
         if (run->progress.step > first + 1) stop_check_time(run, clock_s() - start);
         mem_freeze();
         evaluated = evaluate(run);
+        if (run->agreed.stop == 0) samples_take(run);
         save_advance(run);
         if (save_due(run)) save_start(run);
     }

@@ -209,6 +209,16 @@ void metrics_eval(struct metrics *mx, const struct eval_report *r)
     console_eval(&mx->console, r);
 }
 
+void metrics_sample(struct metrics *mx, int64_t step, const char *text)
+{
+    if (!mx->writes) return;
+    json_t *o = json_object();
+    set(o, "step", json_integer(step));
+    set(o, "sample", json_string(text));
+    write_line(mx, o);
+    console_sample(&mx->console, step, text);
+}
+
 void metrics_checkpoint(struct metrics *mx, const struct checkpoint_report *r)
 {
     if (!mx->writes) return;

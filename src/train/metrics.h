@@ -76,6 +76,8 @@ void metrics_step(struct metrics *mx, const struct step_report *r);
 void metrics_eval(struct metrics *mx, const struct eval_report *r);
 
 /* A checkpoint is safe. */
+/* Text that the model made after that step, UTF-8. */
+void metrics_sample(struct metrics *mx, int64_t step, const char *text);
 void metrics_checkpoint(struct metrics *mx, const struct checkpoint_report *r);
 
 /* debug.param_hash */

@@ -13,6 +13,7 @@ static const char *const kind_name[N_KINDS] = {"model", "exp_avg", "exp_avg_sq"}
 /* First all are counted, then the memory is taken, then they are filled in. */
 struct builder {
     const struct run *run;
+    bool compute;      /* the weights that this rank computes with, not its shards */
     struct pieces *to; /* tensor and piece NULL: counting */
 };
 
@@ -40,10 +41,12 @@ static struct piece piece_of(const struct builder *b, const struct param *p, int
                              int64_t first, int64_t count)
 {
     const struct bucket *of = &b->run->params.bucket[p->bucket];
-    const enum dtype dt = kind == 0 ? DTYPE_F32 : b->run->cfg->optimizer.moments_dtype;
+    const enum dtype shard_dt = kind == 0 ? DTYPE_F32 : b->run->cfg->optimizer.moments_dtype;
+    const enum dtype dt = b->compute ? p->dtype : shard_dt;
     return (struct piece){
         .box = {.tensor = tensor, .count = count},
-        .at = elem(shard_of(b, kind, p->bucket), dt, p->offset + first - of->shard0),
+        .at = b->compute ? elem(p->w, dt, first)
+                         : elem(shard_of(b, kind, p->bucket), dt, p->offset + first - of->shard0),
         .dtype = dt,
         .param = p,
         .first = first,
@@ -85,6 +88,15 @@ static void add_expert_parts(struct builder *b, const struct param *p, int kind,
     }
 }
 
+/* Which local elements of p are this rank's; false: none. */
+static bool part_of(const struct builder *b, const struct param *p, int64_t *first, int64_t *count)
+{
+    if (!b->compute) return param_in_shard(p, &b->run->params.bucket[p->bucket], first, count);
+    *first = 0;
+    *count = p->n;
+    return true;
+}
+
 static void add_matrix(struct builder *b, const struct param *p, int kind, enum dtype dt)
 {
     struct ckpt_tensor t = {.dtype = dt, .n_dims = p->n_dims, .n = p->n_all};
@@ -92,8 +104,7 @@ static void add_matrix(struct builder *b, const struct param *p, int kind, enum 
     snprintf(t.name, sizeof t.name, "%s/%s", kind_name[kind], p->name);
     for (int d = 0; d < p->n_dims; d++) t.dim[d] = p->dim[d];
     const int tensor = add_tensor(b, &t);
-    if (param_in_shard(p, &b->run->params.bucket[p->bucket], &first, &count))
-        add_part(b, p, kind, tensor, first, count);
+    if (part_of(b, p, &first, &count)) add_part(b, p, kind, tensor, first, count);
 }
 
 /* ...mlp.experts.gate_proj.weight [E, out, in] is ...mlp.experts.7.gate_proj.weight [out, in]. */
@@ -111,8 +122,7 @@ static void add_experts(struct builder *b, const struct param *p, int kind, enum
                  (long long)e, rest);
         add_tensor(b, &t);
     }
-    if (param_in_shard(p, &b->run->params.bucket[p->bucket], &first, &count))
-        add_expert_parts(b, p, kind, tensor, first, count);
+    if (part_of(b, p, &first, &count)) add_expert_parts(b, p, kind, tensor, first, count);
 }
 
 /* One [E] a MoE layer, MTP modules included. */
@@ -141,7 +151,7 @@ static void add_biases(struct builder *b)
 static void add_all(struct builder *b)
 {
     b->to->n = b->to->n_tensors = 0;
-    for (int kind = 0; kind < N_KINDS; kind++) {
+    for (int kind = 0; kind < (b->compute ? 1 : N_KINDS); kind++) {
         const enum dtype dt = kind == 0 ? DTYPE_F32 : b->run->cfg->optimizer.moments_dtype;
         for (int i = 0; i < b->run->params.n_params; i++) {
             const struct param *p = &b->run->params.param[i];
@@ -151,15 +161,25 @@ static void add_all(struct builder *b)
     }
 }
 
-void pieces_init(struct pieces *pieces, const struct run *run)
+static void build(struct pieces *pieces, const struct run *run, bool compute)
 {
-    struct builder b = {run, pieces};
+    struct builder b = {.run = run, .compute = compute, .to = pieces};
     *pieces = (struct pieces){0};
     add_all(&b);
     pieces->tensor =
         mem_alloc(sizeof *pieces->tensor * (size_t)pieces->n_tensors, "tensors of a checkpoint");
     pieces->piece = mem_alloc(sizeof *pieces->piece * (size_t)pieces->n, "pieces of a checkpoint");
     add_all(&b);
+}
+
+void pieces_init(struct pieces *pieces, const struct run *run)
+{
+    build(pieces, run, false);
+}
+
+void pieces_init_compute(struct pieces *pieces, const struct run *run)
+{
+    build(pieces, run, true);
 }
 
 void pieces_free(struct pieces *pieces)

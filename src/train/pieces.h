@@ -28,6 +28,10 @@ struct pieces {
 
 /* Of a run whose memory is placed. Free with pieces_free. */
 void pieces_init(struct pieces *pieces, const struct run *run);
+
+/* The weights with which this rank computes, and the biases, of a run placed by run_place_model or
+ * run_place: shares of ranks overlap. */
+void pieces_init_compute(struct pieces *pieces, const struct run *run);
 void pieces_free(struct pieces *pieces);
 
 static inline size_t piece_bytes(const struct piece *piece)

@@ -27,6 +27,8 @@ struct agreed {
 enum { N_AGREED = sizeof(struct agreed) / sizeof(double) };
 
 struct saver;
+struct sampler;
+struct tokenizer;
 
 struct run {
     const struct config *cfg;
@@ -64,6 +66,11 @@ struct run {
     double data_s;               /* waiting for data in this step */
     struct fault data_fault;     /* of this rank's reader; all zero: none */
 
+    struct sampler *sampler;     /* NULL: train.sample_every is 0 */
+    struct tokenizer *tokenizer; /* of the samples; rank 0 */
+    int n_sample_prompt;
+    int32_t *sample_prompt;
+
     int max_micro;                /* micro-batches a rank has in one step, at most */
     int32_t *token, *doc_start;   /* [max_micro, B, T + 1] of this step */
     int64_t *sample;              /* [max_micro, B] */
@@ -85,6 +92,10 @@ void run_free(struct run *run);
  * weights yet. Not collective. run must not move until run_unplace. */
 void run_place(struct run *run, const struct memory *memory);
 void run_unplace(struct run *run);
+
+/* The part of it that a model needs which is not trained: no gradients, optimizer, step's buffers.
+ * cache_tokens: see struct model_parts. run_unplace ends it, too. */
+void run_place_model(struct run *run, const struct memory *memory, int cache_tokens);
 
 /* The most that each role has taken so far. */
 struct memory run_memory(const struct run *run);

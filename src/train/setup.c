@@ -11,6 +11,7 @@
 #include "topo/wait.h"
 #include "train/restore.h"
 #include "train/run.h"
+#include "train/samples.h"
 #include "train/save.h"
 
 #include <math.h>
@@ -75,27 +76,33 @@ static void take_arena(const struct run *run, struct arena *arena, const struct 
                        run->cfg->debug.poison_memory);
 }
 
-void run_place(struct run *run, const struct memory *memory)
+void run_place_model(struct run *run, const struct memory *memory, int cache_tokens)
 {
     take_arena(run, &run->staging, memory, ROLE_STAGING);
     take_arena(run, &run->weights, memory, ROLE_WEIGHTS);
-    take_arena(run, &run->grads, memory, ROLE_GRADIENTS);
-    take_arena(run, &run->optimizer, memory, ROLE_OPTIMIZER);
-    take_arena(run, &run->snapshot, memory, ROLE_CHECKPOINT);
     param_table_init(&run->params, run->cfg, &run->mesh);
     param_table_place(&run->params, &run->weights, &run->grads);
     comm_init(&run->comm, &run->mesh, run->be, run->stream, &run->staging);
     run->comm.check_rows = run->cfg->debug.check_exchange;
-    optim_init(&run->optim, run->cfg, run->be, run->stream, &run->comm, &run->params,
-               &run->optimizer);
     const struct model_parts parts = {.cfg = run->cfg,
                                       .mesh = &run->mesh,
                                       .be = run->be,
                                       .stream = run->stream,
                                       .comm = &run->comm,
                                       .params = &run->params,
+                                      .cache_tokens = cache_tokens,
                                       .worst_routing = run->worst_routing};
     model_init(&run->model, &parts, memory ? &memory->activations : NULL);
+}
+
+void run_place(struct run *run, const struct memory *memory)
+{
+    const struct config *cfg = run->cfg;
+    take_arena(run, &run->grads, memory, ROLE_GRADIENTS);
+    take_arena(run, &run->optimizer, memory, ROLE_OPTIMIZER);
+    take_arena(run, &run->snapshot, memory, ROLE_CHECKPOINT);
+    run_place_model(run, memory, cfg->train.sample_every > 0 ? cfg->data.sequence_length : 0);
+    optim_init(&run->optim, cfg, run->be, run->stream, &run->comm, &run->params, &run->optimizer);
     take_buffers(run);
     save_place(run);
 }
@@ -269,6 +276,8 @@ void run_init(struct run *run, const struct config *cfg)
     open_metrics(run); /* run.dir is this run's from here on, also for whoever starts it again */
     place_at("checkpoints");
     save_init(run);
+    place_at("samples");
+    samples_init(run);
     if (run->resumed) save_is_at(run, run->progress.step);
     run_print_summary(run);
     comm_take_count(&run->comm);
@@ -278,6 +287,7 @@ void run_free(struct run *run)
 {
     metrics_close(run->metrics);
     mem_thaw();
+    samples_free(run);
     save_free(run);
     if (run->heldout_data) {
         reader_free(run->heldout_reader);
