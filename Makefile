@@ -53,7 +53,7 @@ FUZZED := $(patsubst %.c,$(BUILD)/fuzz/obj/%.o,\
           $(filter-out src/base/version.c,\
           $(filter src/base/% src/topo/% src/config/% src/data/%,$(SRC))) \
           src/ckpt/io.c src/ckpt/cover.c src/ckpt/manifest.c $(addprefix tools/ckpt/,\
-          decode.c foreign.c hf_config.c hf_config_write.c safetensors.c))
+          decode.c foreign.c hf_config.c hf_config_write.c hf_rope.c safetensors.c))
 
 all: $(MAIN) $(TOOLS) ## dsv3 and its tools (the default)
 

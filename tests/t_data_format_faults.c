@@ -86,7 +86,7 @@ static const struct {
 
     {"r.u16", "r.u16", 139999, 0, 0, "139999 bytes found, expected a multiple of the 2 bytes\0"},
     {"r.u16", "r.u16", 0, 0, 0, "0 tokens found, a shard has\0"},
-    {"w.u16", "w.u16", 0, 1, 7, "every second id of frame 0 is at most 2: these are 4-byte\0"},
+    {"w.u16", "w.u16", 0, 1, 7, "frame 0 is at most 0, the others reach 498: these are 4-byte\0"},
     {"v.u32", "v.u32", 279996, 4, -UINT64_C(1), "token 69999 (at byte 279996) is id 4294967295\0"},
 
     {"n.npy", "n.npy", 6, 1, 4, "version at byte 6 is 4, expected 1, 2 or 3\0"},

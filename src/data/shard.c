@@ -148,6 +148,16 @@ static const struct shard_format *tell_format(const struct shard *shard)
     return NULL;
 }
 
+static int format_fault(const struct shard *shard, struct fault *fault)
+{
+    const char *like = shard_looks_like(shard);
+    if (like) return fault_set(fault, CODE_DATA, "%s: this is %s", shard->path, like);
+    return fault_set(fault, CODE_DATA,
+                     "%s: neither name nor contents tell the format; state it: {path: %s, format: "
+                     "F} with F one of native, megatron, llmc, datatrove, npy, u16, u32",
+                     shard->path, shard->path);
+}
+
 int shard_try_open(struct shard *shard, const char *path, const struct data_source *as,
                    struct fault *fault)
 {
@@ -168,11 +178,7 @@ int shard_try_open(struct shard *shard, const char *path, const struct data_sour
         else if (shard->format)
             ok = shard->format->try_open(shard, as, fault) == 0;
         else
-            ok = fault_set(fault, CODE_DATA,
-                           "%s: neither name nor contents tell the format; state it: {path: "
-                           "%s, format: F} with F one of native, megatron, llmc, datatrove, "
-                           "npy, u16, u32",
-                           path, path) == 0;
+            ok = format_fault(shard, fault) == 0;
     }
     if (ok) return 0;
     shard_close(shard);
@@ -238,14 +244,6 @@ void shard_decoder_free(struct shard_decoder *dec)
     memset(dec, 0, sizeof *dec);
 }
 
-/* 4-byte ids that are read as 2-byte ones have 0, or little more, at every second place. */
-static bool looks_wider(const uint16_t *ids, int64_t n)
-{
-    for (int64_t i = 1; i < n; i += 2)
-        if (ids[i] > 2) return false;
-    return n >= 16;
-}
-
 int shard_try_check_ids(const struct shard *shard, struct fault *fault)
 {
     const int64_t n_frames = shard->info.n_frames, at[] = {0, n_frames / 2, n_frames - 1};
@@ -257,12 +255,8 @@ int shard_try_check_ids(const struct shard *shard, struct fault *fault)
     shard_decoder_init(&dec);
     for (int i = 0; i < 3 && !bad; i++) {
         bad = shard_try_frame(shard, at[i], &dec, ids, fault);
-        if (!bad && shard->format == &shard_u16 &&
-            looks_wider(ids, shard_frame_tokens(shard, at[i])))
-            bad = fault_set(fault, CODE_DATA,
-                            "%s: every second id of frame %ld is at most 2: these are 4-byte "
-                            "ids, expected 2-byte ones",
-                            shard->path, (long)at[i]);
+        if (!bad && (shard->format == &shard_u16 || shard->format == &shard_u32))
+            bad = shard_try_check_width(shard, at[i], ids, fault);
     }
     shard_decoder_free(&dec);
     mem_free(ids);

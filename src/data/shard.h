@@ -65,8 +65,8 @@ void shard_close(struct shard *shard);
 /* Reads the whole index: offsets, document ends, hashes. Costs 8 to 24 bytes a document. */
 int shard_try_check_index(const struct shard *shard, struct fault *fault);
 
-/* Formats that do not tell their largest id: looks for ids beyond vocab, and for a wrong width, in
- * the first, the middle and the last frame. */
+/* Formats that do not tell their largest id: looks for ids beyond vocab, and for a wrong width or
+ * byte order, in the first, the middle and the last frame. */
 int shard_try_check_ids(const struct shard *shard, struct fault *fault);
 
 /* Document ends first .. first + n - 1, of those that the file lists: tokens from the start of the

@@ -67,9 +67,15 @@ static int bad_id(const struct shard *shard, int64_t first, const void *packed, 
 {
     const int type = shard->flat.id_type;
     const uint64_t at = shard->flat.ids_at + (uint64_t)(first + i) * (uint64_t)id_type_bytes(type);
-    return fault_set(fault, CODE_DATA, "%s: token %ld (at byte %lu) is id %ld, vocabulary %lu",
-                     shard->path, (long)(first + i), (unsigned long)at,
-                     (long)id_at(packed, type, i), (unsigned long)shard->vocab);
+    const int64_t id = id_at(packed, type, i);
+    char halves[64] = "";
+
+    if (shard->format == &shard_u32)
+        snprintf(halves, sizeof halves, "; 2-byte ids would be %ld and %ld (format u16)",
+                 (long)(id & 0xffff), (long)(id >> 16));
+    return fault_set(fault, CODE_DATA, "%s: token %ld (at byte %lu) is id %ld, vocabulary %lu%s",
+                     shard->path, (long)(first + i), (unsigned long)at, (long)id,
+                     (unsigned long)shard->vocab, halves);
 }
 
 /* Ids as wide as they are wanted are read where they belong; a negative one is a large one then. */
@@ -103,6 +109,10 @@ static int raw_try_open(struct shard *shard, const struct data_source *as, enum 
 {
     flat_set_documents(shard, as, -1, -1);
     const uint64_t width = (uint64_t)id_type_bytes(type), bytes = shard->info.file_bytes;
+    const char *like = shard_looks_like(shard);
+    if (like)
+        return fault_set(fault, CODE_DATA, "%s: this is %s; format %s is of ids without a header",
+                         shard->path, like, shard->format->name);
     if (bytes % width != 0)
         return fault_set(fault, CODE_DATA,
                          "%s: truncated or altered: %lu bytes found, expected a multiple of "
@@ -167,6 +177,26 @@ static const char *npy_value(const char *text, const char *key)
     return at + strspn(at, " :");
 }
 
+/* [n] or [rows, n]; a third axis would make rows of what is not one text. */
+static int npy_parse_shape(const struct shard *shard, const char *text, const char *shape,
+                           uint64_t *n_tokens, struct fault *fault)
+{
+    int n_axes = 0;
+
+    *n_tokens = 1;
+    if (*shape != '(') return npy_fault(shard, text, "shape is not understood", fault);
+    for (const char *at = shape + 1; *at && *at != ')'; n_axes++) {
+        char *end;
+        const uint64_t n = strtoull(at, &end, 10);
+        if (end == at || (n > 0 && *n_tokens > SHARD_MAX_TOKENS / n))
+            return npy_fault(shard, text, "shape is not understood", fault);
+        *n_tokens *= n;
+        at = end + strspn(end, ", ");
+    }
+    if (n_axes == 1 || n_axes == 2) return 0;
+    return npy_fault(shard, text, "shape has no axis, or more than two", fault);
+}
+
 static int npy_parse(const struct shard *shard, const char *text, enum id_type *type,
                      uint64_t *n_tokens, struct fault *fault)
 {
@@ -176,24 +206,14 @@ static int npy_parse(const struct shard *shard, const char *text, enum id_type *
     int t = 0;
 
     if (!descr || !order || !shape) return npy_fault(shard, text, "descr or shape missing", fault);
-    while (t < 8 && (strncmp(descr + 1, types[t], 3) != 0 || descr[4] != '\'')) t++;
+    while (t < 8 && (*descr != '\'' || strncmp(descr + 1, types[t], 3) || descr[4] != '\'')) t++;
     if (t == 8)
         return npy_fault(shard, text, "descr is no little-endian integer ('<u2', '<u4', ...)",
                          fault);
     if (strncmp(order, "False", 5) != 0)
         return npy_fault(shard, text, "fortran_order is not False", fault);
     *type = (enum id_type)t;
-    *n_tokens = 1;
-    for (const char *at = shape + 1; *at && *at != ')';) {
-        char *end;
-        const uint64_t n = strtoull(at, &end, 10);
-        if (end == at || n > SHARD_MAX_TOKENS || *n_tokens > SHARD_MAX_TOKENS)
-            return npy_fault(shard, text, "shape is not understood", fault);
-        *n_tokens *= n;
-        at = end + strspn(end, ", ");
-    }
-    return *shape == '(' && shape[1] != ')' ? 0
-                                            : npy_fault(shard, text, "shape has no axis", fault);
+    return npy_parse_shape(shard, text, shape, n_tokens, fault);
 }
 
 /* A real NumPy file of integers; the rows of several axes are read one after the other. */

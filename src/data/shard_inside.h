@@ -35,6 +35,13 @@ int flat_try_frame(const struct shard *shard, int64_t frame, struct shard_decode
 /* Takes the stated ids that begin and end documents, or else those given. */
 void flat_set_documents(struct shard *shard, const struct data_source *as, int bos_id, int eod_id);
 
+/* What a file that is to hold nothing but ids looks like by its first bytes, for a message: "a
+ * NumPy file: format npy reads it"; NULL: like ids. */
+const char *shard_looks_like(const struct shard *shard);
+/* Whether the ids of a frame, of a file that does not tell their type, are of this type. */
+int shard_try_check_width(const struct shard *shard, int64_t frame, const void *ids,
+                          struct fault *fault);
+
 /* Of n ids of a frame. */
 uint32_t shard_largest_id(const void *ids, uint32_t id_bytes, int64_t n);
 
