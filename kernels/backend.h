@@ -98,6 +98,9 @@ struct sequence_span {
     int T;
 };
 
+/* From here on BF16 rounds to infinity. */
+#define ADAMW_LIMIT 0x1.ffp127f
+
 struct adamw_args {
     double lr, beta1, beta2, eps, weight_decay;
     double correction1, correction2; /* 1 - beta^t */
@@ -269,9 +272,10 @@ struct backend {
                                int V, int col0);
 
     /* --- AdamW (Loshchilov and Hutter; torch.optim.AdamW): p *= 1 - lr wd; m, v averages of
-     * g * grad_scale; p -= lr (m / c1) / (sqrt(v / c2) + eps). m, v of m_dt. --- */
+     * g * grad_scale; p -= lr (m / c1) / (sqrt(v / c2) + eps). m, v of m_dt. *bad becomes 1, and
+     * is left alone otherwise, when a new p, m or v is NaN or at least ADAMW_LIMIT. --- */
     void (*adamw)(struct stream *s, float *p, void *m, void *v, enum dtype m_dt, const float *g,
-                  int64_t n, const struct adamw_args *args);
+                  int64_t n, const struct adamw_args *args, int32_t *bad);
 };
 
 /* Every slot that works on data, for tables of them: X(name), X(name), ... */

@@ -270,8 +270,8 @@ OP(cross_entropy_loss,
 
 OP(adamw,
    (float *p, void *m, void *v, enum dtype m_dt, const float *g, int64_t n,
-    const struct adamw_args *args),
-   (p, m, v, m_dt, g, n, args), bytes(n, 1, 12 + 4 * size(m_dt)))
+    const struct adamw_args *args, int32_t *bad),
+   (p, m, v, m_dt, g, n, args, bad), bytes(n, 1, 12 + 4 * size(m_dt)))
 
 const struct backend *profile_backend(const struct backend *be)
 {

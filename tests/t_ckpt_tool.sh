@@ -59,6 +59,15 @@ says 1 'q_a_proj.weight: only in A' diff "$root/latest" "$tmp/v2/latest"
 grep -q 'tensor  model/model.layers.0.self_attn.q_proj.weight: only in B' "$tmp/said" ||
     fail "$(cat "$tmp/said")"
 
+# F32 weights that BF16 has no number for.
+tests/safetensors_edit change "$tmp/hf/model-00001-of-00002.safetensors" \
+    'substr($data, $h->{"lm_head.weight"}{data_offsets}[0] + 4 * 17, 4) = pack "f<", 3.4e38'
+"$ckpt" import "$tmp/hf" "$tmp/huge" >/dev/null
+says 65 'lm_head.weight: element 17 is 3.4e+38, expected a finite number of BF16' export \
+    "$tmp/huge" "$tmp/bf16"
+[ ! -e "$tmp/bf16" ] || fail 'the refused export is there'
+says 0 . export --dtype f32 "$tmp/huge" "$tmp/f32"
+
 # Damage: named by file, tensor and box, in the newest of several; the others are good.
 for step in 1 2 3 4 5; do cp -r "$root/step-00000000" "$root/step-0000000$step"; done
 at=$(sed -n 's/.*"model\/model.norm.weight".*"offset": \([0-9]*\),.*/\1/p' \

@@ -19,8 +19,10 @@ static void run(struct stream *s, void *out, const void *args)
     void *m = p + c->n, *v = elem(m, c->m_dt, c->n);
     memcpy(p, c->p, (size_t)c->n * sizeof *p);
     memset(m, 0, 2 * (size_t)c->n * dtype_bytes(c->m_dt));
+    int32_t bad = 0;
     for (int t = 0; t < STEPS; t++)
-        backend_cpu.adamw(s, p, m, v, c->m_dt, c->g + t * c->n, c->n, &c->step[t]);
+        backend_cpu.adamw(s, p, m, v, c->m_dt, c->g + t * c->n, c->n, &c->step[t], &bad);
+    EXPECT(!bad, "n=%ld: found a number that is not finite", (long)c->n);
 }
 
 static double rounded(double x, enum dtype dt)
@@ -97,13 +99,36 @@ static void check_only_decay(void)
                               .grad_scale = 1};
     float p[] = {1, -2, 0}, m[3] = {0}, v[3] = {0};
     const float g[3] = {0};
-    backend_cpu.adamw(s, p, m, v, DTYPE_F32, g, 3, &step);
+    int32_t bad = 0;
+    backend_cpu.adamw(s, p, m, v, DTYPE_F32, g, 3, &step, &bad);
     EXPECT(p[0] == 0.75f && p[1] == -1.5f && p[2] == 0, "%g %g %g", (double)p[0], (double)p[1],
            (double)p[2]);
     EXPECT(m[0] == 0 && v[0] == 0, "moments %g %g", (double)m[0], (double)v[0]);
     step.weight_decay = 0;
-    backend_cpu.adamw(s, p, m, v, DTYPE_F32, g, 3, &step);
+    backend_cpu.adamw(s, p, m, v, DTYPE_F32, g, 3, &step, &bad);
     EXPECT(p[0] == 0.75f, "moved to %g", (double)p[0]);
+    backend_cpu.stream_destroy(s);
+}
+
+/* One of many elements gets a weight, mean or mean square that BF16 has no finite number for. */
+static void check_bad(float p0, float m0, float v0, float g0, bool want)
+{
+    enum { N = 70000, AT = 66600 };
+    struct stream *s = backend_cpu.stream_create(2);
+    const struct adamw_args step = {.lr = 1,
+                                    .beta1 = 0.5,
+                                    .beta2 = 0.5,
+                                    .eps = 1,
+                                    .correction1 = 1,
+                                    .correction2 = 1,
+                                    .grad_scale = 1};
+    static float p[N], m[N], v[N], g[N];
+    int32_t bad = 0;
+    p[AT] = p0, m[AT] = m0, v[AT] = v0, g[AT] = g0;
+    backend_cpu.adamw(s, p, m, v, DTYPE_F32, g, N, &step, &bad);
+    EXPECT(bad == want, "%g, moments %g and %g, gradient %g: %d", (double)p0, (double)m0,
+           (double)v0, (double)g0, bad);
+    p[AT] = m[AT] = v[AT] = g[AT] = 0;
     backend_cpu.stream_destroy(s);
 }
 
@@ -116,5 +141,10 @@ int main(void)
             check(lengths[i], float_types[t], 0);
         }
     check_only_decay();
+    check_bad(0x1.fep127f, 0, 0, 0, false);
+    check_bad(0x1.ffp127f, 0, 0, 0, true); /* finite in F32 */
+    check_bad(0, NAN, 0, 0, true);
+    check_bad(0, 0, INFINITY, 0, true); /* the weight does not move */
+    check_bad(0, 0, 0, 1e20f, true);    /* its square */
     return test_end();
 }

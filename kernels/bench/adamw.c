@@ -12,12 +12,13 @@ struct job {
     void *m, *v;
     double *sum;
     struct adamw_args args;
+    int32_t bad;
 };
 
 static void run_adamw(void *job)
 {
     struct job *j = job;
-    j->b->be->adamw(j->b->s, j->p, j->m, j->v, j->m_dt, j->g, j->n, &j->args);
+    j->b->be->adamw(j->b->s, j->p, j->m, j->v, j->m_dt, j->g, j->n, &j->args, &j->bad);
 }
 
 static void run_squares(void *job)

@@ -177,7 +177,7 @@ void cpu_cross_entropy_loss(struct stream *s, float *loss, void *dlogits, enum d
                             int V, int col0);
 
 void cpu_adamw(struct stream *s, float *p, void *m, void *v, enum dtype m_dt, const float *g,
-               int64_t n, const struct adamw_args *args);
+               int64_t n, const struct adamw_args *args, int32_t *bad);
 
 double cpu_measure_peak(struct stream *s, enum dtype dt);
 double cpu_measure_bandwidth(struct stream *s);

@@ -28,6 +28,9 @@ static inline void *elem(const void *base, enum dtype dt, int64_t i)
     return (char *)base + i * (int64_t)dtype_bytes(dt);
 }
 
+/* The first of n numbers, F32 or BF16, that is infinite or NaN; n: none is. */
+int64_t dtype_find_nonfinite(const void *x, enum dtype dt, int64_t n);
+
 typedef uint16_t bf16; /* the one typedef of the project: a bit pattern, not a number */
 
 static inline float bf16_to_f32(bf16 x)

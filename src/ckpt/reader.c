@@ -62,15 +62,32 @@ int ckpt_try_read_part(struct ckpt_reader *r, const struct ckpt_box *box, int64_
     return io_try_box(r->fd[t->file], file_path(path, r, t->file), t, &part, to, false, fault);
 }
 
+int ckpt_try_finite(const char *where, const struct ckpt_tensor *t, const struct ckpt_box *box,
+                    int64_t done, int64_t n, const void *x, struct fault *fault)
+{
+    const int64_t i = dtype_find_nonfinite(x, t->dtype, n);
+    if (i == n) return 0;
+    const struct ckpt_box at = io_box_part(box, done + i, 1);
+    const double value = t->dtype == DTYPE_F32 ? (double)((const float *)x)[i]
+                                               : (double)bf16_to_f32(((const bf16 *)x)[i]);
+    return fault_set(fault, CODE_DATA,
+                     "%s: %s: element %" PRId64 " is %g, expected a finite number", where, t->name,
+                     at.base + at.first, value);
+}
+
+/* odd: becomes the fault of the first element that is not finite. */
 static int try_hash_box(struct ckpt_reader *r, const struct ckpt_box *box, void *buffer,
-                        XXH3_state_t *hash, struct fault *fault)
+                        XXH3_state_t *hash, struct fault *odd, struct fault *fault)
 {
     const struct ckpt_tensor *t = &r->manifest->tensor[box->tensor];
     const int64_t size = (int64_t)dtype_bytes(t->dtype), most = BUFFER_BYTES / size;
+    char path[CKPT_PATH];
     for (int64_t done = 0; done < box->count; done += most) {
         const int64_t left = box->count - done, n = left < most ? left : most;
         if (ckpt_try_read_part(r, box, done, n, buffer, fault)) return -1;
         XXH3_64bits_update(hash, buffer, (size_t)(n * size));
+        if (odd->code == CODE_DONE)
+            ckpt_try_finite(file_path(path, r, t->file), t, box, done, n, buffer, odd);
     }
     return 0;
 }
@@ -82,11 +99,15 @@ int ckpt_try_verify_box(struct ckpt_reader *r, int i, struct fault *fault)
     XXH3_state_t *hash = XXH3_createState();
     CHECK(buffer && hash, "no memory to check a checkpoint");
     XXH3_64bits_reset(hash);
-    const int bad = try_hash_box(r, box, buffer, hash, fault);
+    struct fault odd = {0};
+    const int bad = try_hash_box(r, box, buffer, hash, &odd, fault);
     const uint64_t got = XXH3_64bits_digest(hash);
     XXH3_freeState(hash);
     free(buffer);
-    return bad ? bad : got == box->hash ? 0 : ckpt_altered(r, box, got, fault);
+    if (bad) return bad;
+    if (got != box->hash) return ckpt_altered(r, box, got, fault);
+    if (odd.code != CODE_DONE) *fault = odd;
+    return odd.code == CODE_DONE ? 0 : -1;
 }
 
 int ckpt_altered(const struct ckpt_reader *r, const struct ckpt_box *box, uint64_t got,

@@ -87,9 +87,14 @@ int ckpt_try_read(struct ckpt_reader *reader, const struct ckpt_tensor *tensor, 
 int ckpt_try_read_part(struct ckpt_reader *reader, const struct ckpt_box *box, int64_t done,
                        int64_t n, void *to, struct fault *fault);
 
-/* Reads box i of the manifest and compares its checksum, in buffer-sized pieces; the fault names
- * file, tensor and box. */
+/* Reads box i of the manifest, in buffer-sized pieces, and compares its checksum; then, whether all
+ * its elements are finite. The fault names file, tensor and box or element. */
 int ckpt_try_verify_box(struct ckpt_reader *reader, int i, struct fault *fault);
+
+/* x: elements [done, done + n) of a box of the tensor, in its order. One that is not finite is a
+ * fault that names tensor and element; where: the file. */
+int ckpt_try_finite(const char *where, const struct ckpt_tensor *tensor, const struct ckpt_box *box,
+                    int64_t done, int64_t n, const void *x, struct fault *fault);
 
 /* The fault of a box whose bytes have the checksum `got`. Returns -1. */
 int ckpt_altered(const struct ckpt_reader *reader, const struct ckpt_box *box, uint64_t got,

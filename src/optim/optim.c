@@ -31,6 +31,7 @@ void optim_init(struct optim *opt, const struct config *cfg, const struct backen
     }
     const size_t parts_bytes = sizeof(double) * (size_t)params->n_params;
     opt->norm_parts = arena_push(arena, parts_bytes);
+    opt->bad = arena_push(arena, sizeof *opt->bad);
     opt->h_norm_parts = mem_alloc(parts_bytes, "gradient norms");
     opt->h_chunk = mem_alloc(sizeof(float) * OPTIM_CHUNK, "weight staging");
 }
@@ -136,6 +137,7 @@ static void update_shards(struct optim *opt, struct adamw_args *args)
 {
     const struct param_table *t = opt->params;
     const enum dtype m_dt = opt->cfg->optimizer.moments_dtype;
+    RUN(opt, zero, opt->bad, sizeof *opt->bad);
     for (int i = 0; i < t->n_params; i++) {
         const struct param *p = &t->param[i];
         const struct bucket *b = &t->bucket[p->bucket];
@@ -144,8 +146,9 @@ static void update_shards(struct optim *opt, struct adamw_args *args)
         const int64_t at = p->offset + first - b->shard0; /* place in the shard */
         args->weight_decay = p->decay ? opt->cfg->optimizer.weight_decay : 0.0;
         RUN(opt, adamw, b->master + at, elem(opt->m[p->bucket], m_dt, at),
-            elem(opt->v[p->bucket], m_dt, at), m_dt, p->grad + first, count, args);
+            elem(opt->v[p->bucket], m_dt, at), m_dt, p->grad + first, count, args, opt->bad);
     }
+    RUN(opt, copy, &opt->h_bad, opt->bad, sizeof opt->h_bad);
 }
 
 void optim_gather_weights(struct optim *opt)
@@ -167,7 +170,7 @@ void optim_zero_gradients(struct optim *opt)
     }
 }
 
-void optim_step(struct optim *opt, int64_t update, double lr, double grad_norm)
+bool optim_step(struct optim *opt, int64_t update, double lr, double grad_norm)
 {
     const struct config_optimizer *o = &opt->cfg->optimizer;
     CHECK(optim_norm_fits(opt, grad_norm), "gradient norm %g", grad_norm);
@@ -181,4 +184,6 @@ void optim_step(struct optim *opt, int64_t update, double lr, double grad_norm)
     update_shards(opt, &args);
     optim_gather_weights(opt);
     optim_zero_gradients(opt);
+    RUN(opt, stream_sync);
+    return opt->h_bad == 0;
 }

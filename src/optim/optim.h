@@ -19,6 +19,7 @@ struct optim {
     double *norm_parts;                /* backend memory, one F64 a parameter */
     double *h_norm_parts;              /* host copy */
     float *h_chunk;                    /* host: weights on their way from or to the backend */
+    int32_t *bad, h_bad;               /* what adamw has found; backend memory and its copy */
 };
 
 /* Takes moments (zeroed) and, for BF16 buckets, F32 masters from the arena (sets bucket.master;
@@ -70,8 +71,20 @@ void optim_zero_gradients(struct optim *opt);
 
 /* One AdamW step of the shards with the gradients scaled by min(1, clip / (norm + 1e-6)), then
  * gather w, then zero all gradients. The norm fits; update: how many steps with this one have been
- * made (bias correction), from 1. Collective. */
-void optim_step(struct optim *opt, int64_t update, double lr, double grad_norm);
+ * made (bias correction), from 1. False: a master or moment of this rank's shards is not finite
+ * now, and what went before it is gone. Collective; the result is this rank's. */
+bool optim_step(struct optim *opt, int64_t update, double lr, double grad_norm);
+
+/* After optim_step was false on a rank: the first parameter, in table order, with such a number,
+ * and the lowest rank that has one; the rest is known to that rank alone. Collective. */
+struct optim_spoiled {
+    const struct param *param;
+    int rank;
+    const char *what; /* "weight", "mean" or "mean square" */
+    int64_t element;  /* of the parameter's global shape */
+    double value;
+};
+struct optim_spoiled optim_find_spoiled(struct optim *opt);
 
 /* Hash of all parameters and their L2 norm: the hash is a sum over elements of a mix of (name,
  * global index, bits of the F32 master), so that equal values give it on any mesh; the norm is

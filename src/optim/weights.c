@@ -166,3 +166,58 @@ bool optim_replicas_agree(struct optim *opt)
     }
     return comm_lowest_rank(opt->comm, !agree) == opt->comm->mesh->size;
 }
+
+/* The first of n numbers in backend memory that BF16 has no finite number for; n: none is. */
+static int64_t find_spoiled(struct optim *opt, const void *x, enum dtype dt, int64_t n,
+                            double *value)
+{
+    const size_t size = dtype_bytes(dt);
+    for (int64_t done = 0; done < n; done += OPTIM_CHUNK) {
+        const int64_t left = n - done, m = left < OPTIM_CHUNK ? left : OPTIM_CHUNK;
+        opt->be->copy(opt->stream, opt->h_chunk, elem(x, dt, done), (size_t)m * size);
+        opt->be->stream_sync(opt->stream);
+        for (int64_t i = 0; i < m; i++) {
+            *value = dt == DTYPE_F32 ? (double)opt->h_chunk[i]
+                                     : (double)bf16_to_f32(((const bf16 *)opt->h_chunk)[i]);
+            if (!(fabs(*value) < (double)ADAMW_LIMIT)) return done + i;
+        }
+    }
+    return n;
+}
+
+/* Of this rank, in its shard of p. */
+static bool find_in_param(struct optim *opt, const struct param *p, struct optim_spoiled *found)
+{
+    static const char *const names[] = {"weight", "mean", "mean square"};
+    const struct bucket *b = &opt->params->bucket[p->bucket];
+    const enum dtype m_dt = opt->cfg->optimizer.moments_dtype;
+    const void *const of[] = {b->master, opt->m[p->bucket], opt->v[p->bucket]};
+    int64_t first, count;
+    if (!param_in_shard(p, b, &first, &count)) return false;
+    for (int kind = 0; kind < 3; kind++) {
+        const enum dtype dt = kind == 0 ? DTYPE_F32 : m_dt;
+        const void *at = elem(of[kind], dt, p->offset + first - b->shard0);
+        const int64_t i = find_spoiled(opt, at, dt, count, &found->value);
+        if (i == count) continue;
+        found->what = names[kind];
+        found->element = param_global_index(p, opt->comm->mesh, first + i);
+        return true;
+    }
+    return false;
+}
+
+struct optim_spoiled optim_find_spoiled(struct optim *opt)
+{
+    struct optim_spoiled found = {0};
+    const int n_params = opt->params->n_params, size = opt->comm->mesh->size;
+    int mine = 0;
+    while (mine < n_params && !find_in_param(opt, &opt->params->param[mine], &found)) mine++;
+    /* The minimum is minus the maximum of these. */
+    double negated = -((double)mine * size + opt->comm->mesh->rank);
+    comm_all_reduce_host(opt->comm, AXIS_WORLD, &negated, 1, REDUCE_MAX);
+    const int64_t lowest = (int64_t)-negated;
+    CHECK(lowest / size < n_params, "no weight or moment was found that is not finite");
+    found.param = &opt->params->param[lowest / size];
+    found.rank = (int)(lowest % size);
+    return found;
+}

@@ -101,6 +101,9 @@ static int try_load_piece(struct loader *ld, const struct piece *piece, const st
     XXH3_state_t *hash = XXH3_createState();
     CHECK(hash, "no memory to check a checkpoint");
     XXH3_64bits_reset(hash);
+    struct ckpt_tensor as_loaded = ld->m->tensor[box->tensor];
+    as_loaded.dtype = piece->dtype;
+    struct fault odd = {0};
     int bad = 0;
     for (int64_t done = 0; !bad && done < box->count; done += BLOCK) {
         const int64_t left = box->count - done, n = left < BLOCK ? left : BLOCK;
@@ -108,14 +111,18 @@ static int try_load_piece(struct loader *ld, const struct piece *piece, const st
         if (bad) break;
         XXH3_64bits_update(hash, ld->raw, (size_t)n * dtype_bytes(dt));
         convert(ld->values, piece->dtype, ld->raw, dt, n);
+        if (odd.code == CODE_DONE)
+            ckpt_try_finite(ld->reader.dir, &as_loaded, box, done, n, ld->values, &odd);
         be->copy(ld->run->stream, elem(piece->at, piece->dtype, done), ld->values,
                  (size_t)n * dtype_bytes(piece->dtype));
         be->stream_sync(ld->run->stream);
     }
     const uint64_t got = XXH3_64bits_digest(hash);
     XXH3_freeState(hash);
-    if (bad || !written || written->hash == got) return bad;
-    return ckpt_altered(&ld->reader, written, got, fault);
+    if (bad) return bad;
+    if (written && written->hash != got) return ckpt_altered(&ld->reader, written, got, fault);
+    if (odd.code != CODE_DONE) *fault = odd;
+    return odd.code == CODE_DONE ? 0 : -1;
 }
 
 /* False: not of this checkpoint. box becomes the piece's, of the manifest's tensor. */

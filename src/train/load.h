@@ -1,7 +1,8 @@
 /*
  * load.h - tensors of a checkpoint into a run, whatever mesh has written them: every rank reads its
  * pieces (pieces.h). What is read is checked first: by the checksums of the boxes themselves where
- * they are those that were written, else all written boxes are, each by one of the ranks.
+ * they are those that were written, else all written boxes are, each by one of the ranks; and no
+ * element may be infinite or NaN.
  *
  * A fault of any rank is every rank's: -1 on all; rank 0's fault is that of the lowest that has
  * one. Collective.

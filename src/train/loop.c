@@ -25,6 +25,7 @@ void run_agree(struct run *run)
     save_tell(run, &run->agreed);
     stop_tell(run, &run->agreed);
     run->agreed.no_data = run->data_fault.code != CODE_DONE;
+    run->agreed.spoiled = run->spoiled;
     comm_all_reduce_host(&run->comm, AXIS_WORLD, (double *)&run->agreed, N_AGREED, REDUCE_SUM);
 }
 
@@ -49,6 +50,19 @@ static void end_loop(struct run *run)
         metrics_param_hash(run->metrics, hash, l2);
     }
     if (run->cfg->debug.profile && run->mesh.rank == 0) profile_print(stdout, &run->bounds);
+}
+
+/* At the end: whether the last steps of the run were skipped, which rank 0 tells. The next run of
+ * the same command finds the same. */
+static bool ended_skipping(const struct run *run)
+{
+    if (run->progress.step < run->cfg->train.steps || run->skipped_in_row == 0) return false;
+    if (run->mesh.rank == 0)
+        warn_line("the run is done, but its last %d step%s skipped, as a loss or gradient was not "
+                  "finite: the weights are those of step %lld",
+                  run->skipped_in_row, run->skipped_in_row == 1 ? " was" : "s were",
+                  (long long)(run->progress.step - run->skipped_in_row));
+    return true;
 }
 
 enum exit_code run_loop(struct run *run)
@@ -79,5 +93,6 @@ enum exit_code run_loop(struct run *run)
         save_now(run);
     save_wait(run);
     end_loop(run);
-    return code == CODE_DONE && save_lost(run) ? CODE_IO : code;
+    if (code == CODE_DONE && save_lost(run)) code = CODE_IO;
+    return code == CODE_DONE && ended_skipping(run) ? CODE_INTERNAL : code;
 }

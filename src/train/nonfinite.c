@@ -2,6 +2,7 @@
 #include "train/nonfinite.h"
 
 #include "base/err.h"
+#include "train/save.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -26,6 +27,13 @@ struct bad_losses nonfinite_take_count(struct run *run)
     return (struct bad_losses){(int64_t)all, comm_lowest_rank(&run->comm, mine > 0)};
 }
 
+/* What was copied before is good: its save is not cut off. */
+static void end_run(struct run *run, bool speaks, const char *why)
+{
+    save_wait(run);
+    AGREE(MPI_COMM_WORLD, !speaks, CODE_INTERNAL, why);
+}
+
 /* The rank at fault speaks. The gradients of a step that is skipped must not reach the next. */
 static void skip_step(struct run *run, int rank, const char *what)
 {
@@ -37,7 +45,7 @@ static void skip_step(struct run *run, int rank, const char *what)
              "step %lld: %s; no weight has changed; %d steps in a row were skipped before it, "
              "train.max_nonfinite_steps %d",
              step, what, run->skipped_in_row, most);
-    if (run->skipped_in_row == most) AGREE(MPI_COMM_WORLD, !speaks, CODE_INTERNAL, why);
+    if (run->skipped_in_row == most) end_run(run, speaks, why);
     run->progress.skipped++;
     run->skipped_in_row++;
     if (speaks)
@@ -70,6 +78,18 @@ void nonfinite_skip_gradient(struct run *run, double norm)
     else
         snprintf(what, sizeof what, "the gradient of %s is not finite", fault.param->name);
     skip_step(run, fault.rank, what);
+}
+
+void nonfinite_end_update(struct run *run, const struct step_report *r)
+{
+    const struct optim_spoiled at = optim_find_spoiled(&run->optim);
+    char why[512];
+    snprintf(why, sizeof why,
+             "step %lld: the update has made the %s of %s, element %lld, %g (learning rate %g, "
+             "gradient norm %g); nothing of this step is saved; resume with a lower learning rate",
+             (long long)r->step, at.what ? at.what : "", at.param->name, (long long)at.element,
+             at.value, r->lr, r->grad_norm);
+    end_run(run, run->mesh.rank == at.rank, why);
 }
 
 void nonfinite_inject(struct run *run)

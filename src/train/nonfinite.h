@@ -1,7 +1,8 @@
 /*
  * nonfinite.h - numbers of a step that are not finite. Such a step is skipped: it changes no
  * weight, moment or selection bias, on any rank, and the data go on. The rank at fault says what it
- * is; when train.max_nonfinite_steps in a row were skipped before it, that ends the run.
+ * is; when train.max_nonfinite_steps in a row were skipped before it, that ends the run. So does an
+ * update that makes a weight or moment not finite, as the values before it are gone.
  *
  * step.c looks at the losses first: after a bad loss all gradients are bad, and the name of a
  * tensor would point to the wrong place.
@@ -19,6 +20,10 @@ void nonfinite_skip_loss(struct run *run, int mine);
 
 /* Skip the step for its gradient norm, see optim_norm_fits. Collective over world. */
 void nonfinite_skip_gradient(struct run *run, double norm);
+
+/* The update of the step just done has made numbers that are not finite: the rank that has the
+ * first says which, and the run ends. Collective over world. */
+void nonfinite_end_update(struct run *run, const struct step_report *r);
 
 /* How many token losses since the last call were not finite, and where. Collective over world. */
 struct bad_losses nonfinite_take_count(struct run *run);

@@ -23,6 +23,7 @@ struct agreed {
     double stop;                   /* ranks that wish to end the run here, see stop.h */
     double time_up;                /* those of them whose run.exit_after is over */
     double no_data;                /* ranks with a data_fault */
+    double spoiled;                /* ranks whose update in this step was not finite */
 };
 enum { N_AGREED = sizeof(struct agreed) / sizeof(double) };
 
@@ -58,6 +59,7 @@ struct run {
     bool resumes_again; /* so will the same command, from the newest; known to rank 0 */
     bool has_eval;      /* its metrics have the evaluation after its step */
     int skipped_in_row; /* steps, up to now */
+    bool spoiled;       /* this rank's update in this step has made a number that is not finite */
     double last_loss;   /* of the last step */
     struct agreed agreed;
     struct saver *saver;         /* NULL: checkpoints are off */

@@ -257,7 +257,9 @@ static void give_up(struct run *run, struct saver *s, const struct fault *mine)
     s->failed = true;
     if (run->mesh.rank == 0) store_try_drop(store_tmp_path(tmp, s->root, step), &fault);
     snprintf(why, sizeof why, "checkpoint of step %lld: %s", (long long)step, mine->why);
-    if (run->cfg->checkpoint.on_error == ON_ERROR_STOP)
+    /* Numbers that are not finite are no matter of the disk. */
+    const bool spoiled = comm_lowest_rank(&run->comm, mine->code == CODE_INTERNAL) < run->mesh.size;
+    if (spoiled || run->cfg->checkpoint.on_error == ON_ERROR_STOP)
         AGREE(MPI_COMM_WORLD, mine->code == CODE_DONE, mine->code, why);
     if (run->mesh.rank == lowest) warn_line("%s%s", why, ends ? "" : "; training goes on");
 }
@@ -342,8 +344,10 @@ void save_advance(struct run *run)
         const struct config_checkpoint *c = &run->cfg->checkpoint;
         gather_boxes(run, s);
         s->phase = SAVE_PUBLISHING;
+        /* While steps are skipped the older ones may be the last that are of use. */
+        const int keep = s->manifest.state.skipped_in_row > 0 ? 0 : c->keep_last;
         if (run->mesh.rank == 0)
-            writer_publish(&s->writer, s->root, &s->manifest, c->keep_last, c->keep_every);
+            writer_publish(&s->writer, s->root, &s->manifest, keep, c->keep_every);
     } else {
         finish(run, s);
     }

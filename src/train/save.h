@@ -3,7 +3,9 @@
  * masters and moments (the stall), then a thread of its own writes and syncs them; when all have,
  * rank 0's thread writes the manifest and gives the directory its name. The main threads learn how
  * far they are from a reduction that each step makes anyway (run.h, struct agreed). The next save
- * waits for the last. src/ckpt/ has the files, docs/checkpoint.md describes them.
+ * waits for the last. A number that is not finite is never published and ends the run; while steps
+ * are skipped no older checkpoint is removed. src/ckpt/ has the files, docs/checkpoint.md describes
+ * them.
  */
 #pragma once
 

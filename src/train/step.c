@@ -169,7 +169,7 @@ static bool update_weights(struct run *run, struct step_report *r)
     const bool fits = optim_norm_fits(&run->optim, r->grad_norm);
     place_at("optimizer");
     if (fits)
-        optim_step(&run->optim, at->step + 1 - at->skipped, r->lr, r->grad_norm);
+        run->spoiled = !optim_step(&run->optim, at->step + 1 - at->skipped, r->lr, r->grad_norm);
     else
         nonfinite_skip_gradient(run, r->grad_norm);
     const double comm_s = comm_counts_sum(&run->comm.counts).seconds - comm_before;
@@ -183,6 +183,7 @@ void run_compute(struct run *run, int n_micro, struct step_report *r)
     r->n_label = run->n_label;
     r->n_stages = run->model.n_mtp + 1;
     r->grad_norm = NAN;
+    run->spoiled = false;
     r->lr = schedule_lr(run->cfg, &run->progress);
     set_loss_scales(run, n_micro, run->n_label);
     forward_backward(run, n_micro);
@@ -229,6 +230,7 @@ void run_step(struct run *run)
     run->last_loss = r.loss;
     check_given_back(run);
     take_times(run, &r, start);
+    if (run->agreed.spoiled > 0) nonfinite_end_update(run, &r);
     if (profiled) profile_stop(&(struct profile_step){r.step_s, run->data_s, r.comm_s});
     metrics_step(run->metrics, &r);
 }

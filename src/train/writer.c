@@ -137,13 +137,19 @@ static int join_sync(struct writer *w, struct out *out, int bad)
     return bad ? bad : out->bad;
 }
 
-static void hash_box(struct writer *w, int i)
+/* What is not finite is never published: it would be resumed from. */
+static int try_hash_box(struct writer *w, int i)
 {
     const struct piece *piece = w->piece[i];
+    const struct ckpt_box *box = &w->box[i];
+    const int bad =
+        ckpt_try_finite(w->dir, tensor_of(w, i), box, 0, box->count, w->from[i], &w->fault);
+    if (bad) w->fault.code = CODE_INTERNAL;
     w->box[i].hash = XXH3_64bits(w->from[i], piece_bytes(piece));
     if (piece->is_weight && piece->param)
         w->param_hash += optim_hash_values(w->from[i], piece->param, &w->run->mesh, piece->first,
                                            piece->box.count);
+    return bad;
 }
 
 /* Boxes are in the order of the files. While one of these is synced, which is when most of it gets
@@ -158,7 +164,7 @@ static void write_all(struct writer *w)
         bad = try_write_file(w, &out, file, first, end);
         bad = join_sync(w, &synced, bad);
         start_sync(&synced, &out, bad);
-        for (int i = first; !bad && i < end; i++) hash_box(w, i);
+        for (int i = first; !bad && i < end; i++) bad = try_hash_box(w, i);
     }
     join_sync(w, &synced, bad);
 }

@@ -41,7 +41,8 @@ void writer_free(struct writer *w);
 /* One more box, the copy of which will lie at `from`. */
 void writer_add(struct writer *w, const struct piece *piece, const void *from);
 
-/* All boxes into files in w->dir, with their checksums, and the layout's headers; then synced. */
+/* All boxes into files in w->dir, with their checksums, and the layout's headers; then synced. An
+ * element that is not finite is a fault of CODE_INTERNAL. */
 void writer_start(struct writer *w, const struct layout *layout);
 
 /* The manifest; then old checkpoints go. */

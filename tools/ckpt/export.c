@@ -129,6 +129,12 @@ static int try_write_tensor(struct export *e, int i, int fd, const char *path, s
         if (checkpoint_try_read_f32(&e->c, e->source[i], at, n, e->wide, fault)) return -1;
         for (int64_t j = 0; t->is_bf16 && j < n; j++) e->narrow[j] = f32_to_bf16(e->wide[j]);
         const void *from = t->is_bf16 ? (const void *)e->narrow : e->wide;
+        const int64_t odd = dtype_find_nonfinite(from, t->is_bf16 ? DTYPE_BF16 : DTYPE_F32, n);
+        if (odd < n)
+            return fault_set(fault, CODE_DATA,
+                             "%s: %s: element %" PRId64 " is %g, expected a finite number%s",
+                             e->c.dir, e->source[i]->name, at + odd, (double)e->wide[odd],
+                             t->is_bf16 ? " of BF16" : "");
         if (io_try_write(fd, path, from, n * size, t->offset + at * size, fault)) return -1;
     }
     return 0;

@@ -188,13 +188,12 @@ static int try_open(struct writing *w, int file, struct fault *fault)
 
 static int check_finite(const struct writing *w, int i, int64_t at, int64_t n, struct fault *fault)
 {
-    for (int64_t j = 0; j < n; j++)
-        if (!isfinite(w->buffer[j]))
-            return fault_set(fault, CODE_DATA,
-                             "%s: %s: element %" PRId64 " is %g, expected a finite number",
-                             w->im->st.path[w->im->source[i].weight->file],
-                             hf_name(&w->im->hf.tensor[i]), at + j, (double)w->buffer[j]);
-    return 0;
+    const int64_t j = dtype_find_nonfinite(w->buffer, DTYPE_F32, n);
+    if (j == n) return 0;
+    return fault_set(fault, CODE_DATA,
+                     "%s: %s: element %" PRId64 " is %g, expected a finite number",
+                     w->im->st.path[w->im->source[i].weight->file], hf_name(&w->im->hf.tensor[i]),
+                     at + j, (double)w->buffer[j]);
 }
 
 static int try_copy_box(struct writing *w, int tensor, struct ckpt_box *box, XXH3_state_t *hash,

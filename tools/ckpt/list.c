@@ -117,6 +117,11 @@ static int try_check_kept(const char *root, const int64_t *steps, int n, struct 
             ckpt_try_verify(&c.reader, &found))
             bad = fault_set(fault, found.code,
                             "nothing removed, since one to keep is not whole: %s", found.why);
+        else if (c.manifest.state.skipped_in_row > 0)
+            bad = fault_set(fault, CODE_DATA,
+                            "nothing removed, since one to keep was saved while steps were being "
+                            "skipped (%d in a row), and an older one may be better: %s",
+                            c.manifest.state.skipped_in_row, path);
         checkpoint_close(&c);
     }
     return bad;
