@@ -7,60 +7,6 @@
 
 enum { MAX_NAME = 64 };
 
-/* Names that other trainers give to these keys. */
-static const char *const also_called[][2] = {
-    {"learning_rate", "optimizer.lr"},
-    {"max_lr", "optimizer.lr"},
-    {"min_learning_rate", "optimizer.min_lr"},
-    {"lr_scheduler", "optimizer.schedule"},
-    {"lr_decay_style", "optimizer.schedule"},
-    {"lr_warmup_iters", "optimizer.warmup_steps"},
-    {"adam_beta1", "optimizer.beta1"},
-    {"adam_beta2", "optimizer.beta2"},
-    {"adam_eps", "optimizer.eps"},
-    {"clip_grad", "optimizer.clip"},
-    {"grad_clip", "optimizer.clip"},
-    {"max_norm", "optimizer.clip"},
-    {"max_grad_norm", "optimizer.clip"},
-    {"seq_len", "data.sequence_length"},
-    {"seq_length", "data.sequence_length"},
-    {"max_seq_len", "data.sequence_length"},
-    {"batch_size", "train.global_batch"},
-    {"global_batch_size", "train.global_batch"},
-    {"micro_batch_size", "train.micro_batch"},
-    {"local_batch_size", "train.micro_batch"},
-    {"train_iters", "train.steps"},
-    {"max_steps", "train.steps"},
-    {"eval_interval", "train.eval_every"},
-    {"log_interval", "train.log_every"},
-    {"log_freq", "train.log_every"},
-    {"dtype", "train.compute_dtype"},
-    {"torch_dtype", "train.compute_dtype"},
-    {"aux_loss_alpha", "train.balance_loss_alpha"},
-    {"moe_aux_loss_coeff", "train.balance_loss_alpha"},
-    {"load_balance_coeff", "train.router_bias_speed"},
-    {"moe_router_bias_update_rate", "train.router_bias_speed"},
-    {"tensor_parallel_degree", "topology.tp"},
-    {"tensor_model_parallel_size", "topology.tp"},
-    {"expert_parallel_degree", "topology.ep"},
-    {"expert_model_parallel_size", "topology.ep"},
-    {"output_dir", "run.dir"},
-    {"dim", "model.hidden_size"},
-    {"n_layers", "model.num_hidden_layers"},
-    {"num_layers", "model.num_hidden_layers"},
-    {"n_heads", "model.num_attention_heads"},
-    {"num_experts", "model.n_routed_experts"},
-    {"top_k", "model.num_experts_per_tok"},
-    {"moe_router_topk", "model.num_experts_per_tok"},
-    {"score_func", "model.scoring_func"},
-    {"route_scale", "model.routed_scaling_factor"},
-    {"route_norm", "model.norm_topk_prob"},
-    {"norm_eps", "model.rms_norm_eps"},
-    {"init_method_std", "model.initializer_range"},
-    {"mtp_num_layers", "model.num_nextn_predict_layers"},
-    {"rope_type", "model.rope_scaling.type"},
-};
-
 static const char *leaf_of(const char *name)
 {
     const char *dot = strrchr(name, '.');
@@ -68,10 +14,10 @@ static const char *leaf_of(const char *name)
 }
 
 /* Lower case, '-' as '_': the spellings that people mix up. */
-static void normalise(char out[MAX_NAME], const char *name)
+static void normalise(char out[MAX_NAME], const char *name, int n_name)
 {
     int n = 0;
-    for (; name[n] && n < MAX_NAME - 1; n++)
+    for (; n < n_name && n < MAX_NAME - 1; n++)
         out[n] = name[n] == '-' ? '_' : (char)tolower((unsigned char)name[n]);
     out[n] = '\0';
 }
@@ -139,9 +85,11 @@ static const char *find_nearest(const char *name, const char *leaf)
         const int cost = 2 * unlikeness(leaf, leaf_of(known)) + !here; /* own section wins a tie */
         if (cost < best_cost) best_cost = cost, best = known;
     }
-    for (size_t i = 0; i < sizeof also_called / sizeof *also_called; i++) {
-        const int cost = 2 * distance(leaf, also_called[i][0]);
-        if (cost < best_cost) best_cost = cost, best = also_called[i][1];
+    for (int i = 0; i < n_foreign_names; i++) {
+        const int mistakes = distance(leaf, foreign_names[i].name);
+        if (!foreign_names[i].key || mistakes > 2 || 2 * mistakes >= best_cost) continue;
+        best_cost = 2 * mistakes;
+        best = foreign_names[i].key;
     }
     return best;
 }
@@ -160,11 +108,44 @@ static const char *find_section(const char *name, char section[MAX_NAME])
     return best_cost < 3 ? section : NULL;
 }
 
+/* The row of that name, or with section.leaf in it; NULL: none. */
+static const struct foreign *find_foreign(const char *name, int n_name)
+{
+    char exact[MAX_NAME];
+    normalise(exact, name, n_name);
+    for (int i = 0; i < n_foreign_names; i++)
+        if (!strcmp(foreign_names[i].name, exact)) return &foreign_names[i];
+    return NULL;
+}
+
+/* The last part or, in a section that is not ours, what that is called. */
+static const struct foreign *find_foreign_part(const char *name)
+{
+    const int n_first = (int)strcspn(name, ".");
+    const struct foreign *f = find_foreign(leaf_of(name), (int)strlen(leaf_of(name)));
+    if (!f && !key_is_section(name, (size_t)n_first)) f = find_foreign(name, n_first);
+    return f;
+}
+
+static const char *foreign_hint(const struct foreign *f, char buf[KEY_HINT_BYTES])
+{
+    const char *what = f->key && key_is_section(f->key, strlen(f->key)) ? "section" : "key";
+    if (f->key)
+        snprintf(buf, KEY_HINT_BYTES, "nearest known %s is %s%s%s%s", what, f->key,
+                 f->remark ? " (" : "", f->remark ? f->remark : "", f->remark ? ")" : "");
+    else
+        snprintf(buf, KEY_HINT_BYTES, "%s", f->remark);
+    return buf;
+}
+
 const char *key_hint(const char *name, char buf[KEY_HINT_BYTES])
 {
     char leaf[MAX_NAME], section[MAX_NAME];
-    normalise(leaf, leaf_of(name));
+    normalise(leaf, leaf_of(name), (int)strlen(leaf_of(name)));
     const int elsewhere = find_elsewhere(leaf);
+    const struct foreign *foreign = find_foreign(name, (int)strlen(name));
+    if (!foreign && elsewhere < 0) foreign = find_foreign_part(name);
+    if (foreign) return foreign_hint(foreign, buf);
     if (!strchr(name, '.') && find_section(leaf, section)) {
         snprintf(buf, KEY_HINT_BYTES, "nearest known section is %s", section);
         return buf;

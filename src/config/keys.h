@@ -50,6 +50,15 @@ int key_find(const char *name, size_t n);
 /* Whether name (n bytes) is a section: the beginning of some key up to a dot. */
 bool key_is_section(const char *name, size_t n);
 
+/* A name of another trainer. */
+struct foreign {
+    const char *name;
+    const char *key;    /* of ours, or a section, that stands for it; NULL: there is none */
+    const char *remark; /* how it differs, or what there is instead; may be NULL beside a key */
+};
+extern const struct foreign foreign_names[];
+extern const int n_foreign_names;
+
 /*
  * What the writer of the unknown key name probably meant: a sentence ("nearest known key is
  * optimizer.lr", "lr belongs to section optimizer", ...) in buf.
