@@ -16,7 +16,7 @@ GOALS  := $(or $(MAKECMDGOALS),all)
 
 WARN   := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes \
           $(if $(filter 1,$(WERROR)),-Werror)
-LIBS    = -lyaml -lzstd -ljansson -lxxhash $(filter-out -I%,$(HDF5_FLAGS)) -lm -lpthread
+LIBS    = -lyaml -lzstd -lz -ljansson -lxxhash $(filter-out -I%,$(HDF5_FLAGS)) -lm -lpthread
 
 # What the machine has. Found once, kept in BUILD/probe; a missing library ends here with its name.
 ifneq ($(filter-out help clean demo,$(GOALS)),)

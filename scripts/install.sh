@@ -7,8 +7,8 @@ set -eu
 cd "$(dirname "$0")/.."
 . scripts/env.sh
 
-needed='build-essential libopenmpi-dev openmpi-bin libyaml-dev libzstd-dev zstd libjansson-dev
-libxxhash-dev libhdf5-dev perl'
+needed='build-essential libopenmpi-dev openmpi-bin libyaml-dev libzstd-dev zstd zlib1g-dev
+libjansson-dev libxxhash-dev libhdf5-dev perl'
 wanted='bible-kjv bible-kjv-text' # the demo's text; a sample lies in data/ for those who lack it
 if [ "${1:-}" = tests ]; then
     wanted="$wanted slurm-wlm munge" # a batch system on one machine; without it its tests skip

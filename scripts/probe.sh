@@ -72,6 +72,7 @@ need OpenMP build-essential omp -fopenmp '#include <omp.h>' '%d, %d threads here
     '_OPENMP, omp_get_max_threads()'
 need libyaml libyaml-dev yaml -lyaml '#include <yaml.h>' %s 'yaml_get_version_string()'
 need zstd libzstd-dev zstd -lzstd '#include <zstd.h>' %s 'ZSTD_versionString()'
+need zlib zlib1g-dev z -lz '#include <zlib.h>' %s 'zlibVersion()'
 need Jansson libjansson-dev jansson -ljansson '#include <jansson.h>' %s \
     '(json_decref(json_object()), JANSSON_VERSION)'
 need xxHash libxxhash-dev xxhash -lxxhash '#include <xxhash.h>' %u 'XXH_versionNumber()'

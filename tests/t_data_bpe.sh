@@ -33,7 +33,8 @@ bpe="--tokenizer $golden/deepseek.json"
 
 # A file is a document: its ids, then the end token; and text comes back.
 for text in english code mixed; do
-    "$T" --out $text.tok.zst $bpe --eod '<|end|>' --bos '<|begin|>' "$golden/$text.txt" >/dev/null
+    "$T" --any-bytes --out $text.tok.zst $bpe --eod '<|end|>' --bos '<|begin|>' \
+        "$golden/$text.txt" >/dev/null
     check "$text" "$(ids $text.tok.zst)" \
         "$(echo 0; tr ' ' '\n' <"$golden/deepseek.$text.ids.txt"; echo 1)"
     { printf '<|begin|>'; cat "$golden/$text.txt"; printf '<|end|>'; } >whole

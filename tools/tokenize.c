@@ -16,8 +16,9 @@ static const char usage[] =
     "       dsv3-tokenize --help | --version\n"
     "\n"
     "Makes a shard of tokens from text files, directories (all files below, in bytewise order\n"
-    "of their paths) or standard input (-). Files named *.zst are unpacked. Each file is a\n"
-    "document. Without --tokenizer the ids are bytes, 0 .. 255, and 256 after each document.\n"
+    "of their paths), patterns in quotes ('texts/*.txt') or standard input (-). What gzip or zstd\n"
+    "has packed is unpacked. Each file is a document. Without --tokenizer the ids are bytes,\n"
+    "0 .. 255, and 256 after each document.\n"
     "\n"
     "  --tokenizer FILE       a Hugging Face tokenizer.json, byte-level BPE\n"
     "  --max-vocab N          only its tokens, merges and added tokens with ids below N\n"
@@ -26,9 +27,12 @@ static const char usage[] =
     "  --bos TOKEN            the added token before each document: none\n"
     "  --separator LINE       a line that equals LINE ends a document, and is left out\n"
     "  --json-key KEY         each line is a JSON object, the text at KEY a document\n"
-    "  --heldout FILE         the last part of the text goes to this shard\n"
-    "  --heldout-fraction X   how much of it: 0.05; cut between two documents, or, where that\n"
-    "                         would make it half or one and a half times as long, after a line\n"
+    "  --skip-bad-lines       leave out lines that are not, and count them\n"
+    "  --any-bytes            take files as they are: otherwise a NUL, or more than 1 byte in 100\n"
+    "                         that is no UTF-8, is an error\n"
+    "  --heldout FILE         the last part of each file goes to this shard\n"
+    "  --heldout-fraction X   how much of it: 0.05; cut between two documents, or after a line in\n"
+    "                         long ones; of many short files some are held out as a whole\n"
     "  --vocab N              vocabulary to declare: the tokenizer's; 512 for bytes\n"
     "  --shard-tokens N       shards of N tokens, NAME-00000.tok.zst, NAME-00001.tok.zst, ...\n"
     "  --level N              of zstd, 1 .. 22: 3\n"
@@ -37,7 +41,11 @@ static const char usage[] =
     "  --format F             of shards to read: native, megatron, llmc, datatrove, npy, u16,\n"
     "                         u32; told by name and contents\n"
     "  --decode               print the text of the shards given; with --separator LINE such a\n"
-    "                         line instead of each --eod token\n";
+    "                         line instead of each --eod token\n"
+    "\n"
+    "A SHARD is a file, a directory of them, Megatron's NAME of NAME.bin and NAME.idx, or a "
+    "pattern\n"
+    "in quotes.\n";
 
 int main(int argc, char **argv)
 {

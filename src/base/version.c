@@ -8,6 +8,7 @@
 #include <string.h>
 #include <xxhash.h>
 #include <yaml.h>
+#include <zlib.h>
 #include <zstd.h>
 
 #ifndef DSV3_VERSION
@@ -80,8 +81,8 @@ const char *version_libraries(void)
     MPI_CHECK(MPI_Get_library_version(mpi, &n)); /* may stand before MPI_Init */
     CHECK(H5get_libversion(&major, &minor, &release) >= 0, "HDF5 does not know its version");
     snprintf(text, sizeof text,
-             "%.*s, HDF5 %u.%u.%u, zstd %s, libyaml %s, Jansson %s, xxHash %u.%u.%u",
-             mpi_name_length(mpi), mpi, major, minor, release, ZSTD_versionString(),
+             "%.*s, HDF5 %u.%u.%u, zstd %s, zlib %s, libyaml %s, Jansson %s, xxHash %u.%u.%u",
+             mpi_name_length(mpi), mpi, major, minor, release, ZSTD_versionString(), zlibVersion(),
              yaml_get_version_string(), JANSSON_VERSION, xxhash / 10000, xxhash / 100 % 100,
              xxhash % 100);
     return text;

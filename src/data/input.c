@@ -2,6 +2,8 @@
 #include "data/input.h"
 
 #include "base/file.h"
+#include "data/names.h"
+#include "data/unpack.h"
 
 #include <errno.h>
 #include <fts.h>
@@ -10,7 +12,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zstd.h>
 
 enum { BUFFER_BYTES = 1 << 20 };
 
@@ -20,10 +21,9 @@ struct input {
     int fd;                 /* -1: none open */
     int spool;              /* copy of standard input, -1: none */
     int64_t file_bytes, done_bytes;
-    ZSTD_DCtx *zstd;
-    ZSTD_inBuffer packed; /* of a .zst: what is read and not unpacked yet */
-    bool in_frame;        /* of a .zst: a frame has begun and not ended */
-    char buffer[BUFFER_BYTES], packed_buffer[BUFFER_BYTES];
+    struct unpacker *unpacker;
+    const char *from, *end; /* what is read and not handed out or unpacked yet */
+    char read_buffer[BUFFER_BYTES], buffer[BUFFER_BYTES];
 };
 
 static void add_file(struct input *in, const char *path, int64_t bytes)
@@ -95,6 +95,19 @@ static int try_spool(struct input *in, struct fault *fault)
                      strerror(err));
 }
 
+static int try_add(struct input *in, const char *path, bool repeatable, struct fault *fault);
+
+static int try_add_matches(struct input *in, const char *pattern, bool repeatable,
+                           struct fault *fault)
+{
+    struct names found = {0};
+    int bad = names_try_match(&found, pattern, fault);
+
+    for (int i = 0; i < found.n && !bad; i++) bad = try_add(in, found.at[i], repeatable, fault);
+    names_free(&found);
+    return bad;
+}
+
 static int try_add(struct input *in, const char *path, bool repeatable, struct fault *fault)
 {
     struct stat st;
@@ -106,6 +119,7 @@ static int try_add(struct input *in, const char *path, bool repeatable, struct f
         add_file(in, path, 0);
         return repeatable ? try_spool(in, fault) : 0;
     }
+    if (names_is_pattern(path)) return try_add_matches(in, path, repeatable, fault);
     if (stat(path, &st) != 0)
         return fault_set(fault, CODE_NO_INPUT, "%s: %s", path, strerror(errno));
     if (S_ISDIR(st.st_mode)) return try_add_tree(in, path, fault);
@@ -122,8 +136,7 @@ struct input *input_try_open(char *const *paths, int n, bool repeatable, struct 
     CHECK(in, "no memory for reading text");
 
     in->fd = in->spool = -1;
-    in->zstd = ZSTD_createDCtx();
-    CHECK(in->zstd, "no memory for a zstd context");
+    in->unpacker = unpacker_init();
     for (int i = 0; i < n; i++)
         if (try_add(in, paths[i], repeatable, fault) != 0) {
             input_close(in);
@@ -143,7 +156,7 @@ void input_close(struct input *in)
     if (!in) return;
     close_file(in);
     if (in->spool >= 0) close(in->spool);
-    ZSTD_freeDCtx(in->zstd);
+    unpacker_free(in->unpacker);
     for (int i = 0; i < in->n_files; i++) free(in->path[i]);
     free(in->path);
     free(in);
@@ -159,6 +172,11 @@ void input_rewind(struct input *in)
 const char *input_path(const struct input *in)
 {
     return in->file < in->n_files ? in->path[in->file] : NULL;
+}
+
+int input_file(const struct input *in)
+{
+    return in->file;
 }
 
 void input_next_file(struct input *in)
@@ -178,60 +196,64 @@ static int try_open_file(struct input *in, struct fault *fault)
         in->fd = STDIN_FILENO;
     else if (lseek(in->spool, 0, SEEK_SET) == 0)
         in->fd = in->spool;
-    in->packed = (ZSTD_inBuffer){in->packed_buffer, 0, 0};
-    in->in_frame = false;
-    ZSTD_DCtx_reset(in->zstd, ZSTD_reset_session_only);
     if (in->fd >= 0) return 0;
     return fault_set(fault, CODE_NO_INPUT, "%s: %s", path, why ? why : strerror(errno));
 }
 
-static int try_fill(struct input *in, char *buffer, int64_t *n, struct fault *fault)
+/* More bytes of the file, behind those that are there. 1: there are; 0: it has ended; -1: fault. */
+static int try_fill(struct input *in, struct fault *fault)
 {
+    char *to = in->read_buffer + (in->end - in->read_buffer);
     ssize_t got;
-    do got = read(in->fd, buffer, BUFFER_BYTES);
+    do got = read(in->fd, to, (size_t)(in->read_buffer + BUFFER_BYTES - to));
     while (got < 0 && errno == EINTR);
     if (got < 0)
         return fault_set(fault, CODE_NO_INPUT, "%s: reading: %s", in->path[in->file],
                          strerror(errno));
     in->done_bytes += got;
-    *n = got;
+    in->end += got;
     return got > 0;
 }
 
-static int try_unpack(struct input *in, int64_t *n, struct fault *fault)
+/* The first bytes of a file, and what they tell. */
+static int try_begin(struct input *in, struct fault *fault)
 {
-    const char *path = in->path[in->file];
-    ZSTD_outBuffer out = {in->buffer, BUFFER_BYTES, 0};
-    int64_t got = 0;
+    int more = 1;
 
-    while (out.pos == 0) {
-        if (in->packed.pos == in->packed.size) {
-            const int more = try_fill(in, in->packed_buffer, &got, fault);
-            if (more < 0) return -1;
-            if (!more && in->in_frame)
-                return fault_set(fault, CODE_DATA,
-                                 "%s: truncated: the file ends within a zstd frame", path);
-            if (!more) return 0;
-            in->packed = (ZSTD_inBuffer){in->packed_buffer, (size_t)got, 0};
-        }
-        const size_t left = ZSTD_decompressStream(in->zstd, &out, &in->packed);
-        if (ZSTD_isError(left))
-            return fault_set(fault, CODE_DATA, "%s: altered or no zstd: %s", path,
-                             ZSTD_getErrorName(left));
-        in->in_frame = left > 0;
+    in->from = in->read_buffer;
+    in->end = in->read_buffer;
+    while (more > 0 && in->end - in->from < UNPACK_HEAD_BYTES) more = try_fill(in, fault);
+    if (more < 0) return -1;
+    return unpacker_try_begin(in->unpacker, in->path[in->file], in->from, in->end - in->from,
+                              fault);
+}
+
+static int try_unpack(struct input *in, const char **bytes, int64_t *n, struct fault *fault)
+{
+    for (;;) {
+        *n = unpacker_try(in->unpacker, &in->from, in->end, in->buffer, BUFFER_BYTES, fault);
+        *bytes = in->buffer;
+        if (*n != 0) return *n > 0 ? 1 : -1;
+        in->from = in->end = in->read_buffer;
+        const int more = try_fill(in, fault);
+        if (more < 0) return -1;
+        if (!more) return unpacker_try_end(in->unpacker, fault);
     }
-    *n = (int64_t)out.pos;
-    return 1;
 }
 
 int input_try_read(struct input *in, const char **bytes, int64_t *n, struct fault *fault)
 {
-    const char *path = in->path[in->file], *dot = strrchr(path, '.');
-
-    if (in->fd < 0 && try_open_file(in, fault) != 0) return -1;
-    *bytes = in->buffer;
-    if (dot && strcmp(dot, ".zst") == 0) return try_unpack(in, n, fault);
-    return try_fill(in, in->buffer, n, fault);
+    if (in->fd < 0 && (try_open_file(in, fault) != 0 || try_begin(in, fault) != 0)) return -1;
+    if (unpacker_is_packed(in->unpacker)) return try_unpack(in, bytes, n, fault);
+    if (in->from == in->end) {
+        in->from = in->end = in->read_buffer;
+        const int more = try_fill(in, fault);
+        if (more <= 0) return more;
+    }
+    *bytes = in->from;
+    *n = in->end - in->from;
+    in->from = in->end;
+    return 1;
 }
 
 int64_t input_file_bytes(const struct input *in)
@@ -241,8 +263,4 @@ int64_t input_file_bytes(const struct input *in)
 int64_t input_done_bytes(const struct input *in)
 {
     return in->done_bytes;
-}
-int input_files(const struct input *in)
-{
-    return in->n_files;
 }

@@ -67,6 +67,8 @@ static int parse_option(struct options *o, int letter, const char *option)
         if (parse_count(optarg, 1, 22, &level) != 0) return -1;
         o->level = (int)level;
         return 0;
+    case 'a': o->any_bytes = true; return 0;
+    case 'k': o->skip_bad_lines = true; return 0;
     case 'f': o->force = true; return 0;
     case 'v': o->verify = true; return 0;
     case 'd': o->decode = true; return 0;
@@ -104,6 +106,8 @@ static int check_options(const struct options *o)
         return usage_error("--heldout and --out are both %s", o->out);
     if (o->separator && o->json_key)
         return usage_error("%s", "--separator or --json-key, not both");
+    if (o->skip_bad_lines && !o->json_key)
+        return usage_error("%s", "--skip-bad-lines needs --json-key");
     return check_tokenizer(o);
 }
 
@@ -123,6 +127,8 @@ int options_parse(struct options *o, int argc, char **argv)
                                           {"vocab", required_argument, NULL, 'n'},
                                           {"shard-tokens", required_argument, NULL, 't'},
                                           {"level", required_argument, NULL, 'l'},
+                                          {"any-bytes", no_argument, NULL, 'a'},
+                                          {"skip-bad-lines", no_argument, NULL, 'k'},
                                           {"force", no_argument, NULL, 'f'},
                                           {"verify", no_argument, NULL, 'v'},
                                           {"decode", no_argument, NULL, 'd'},

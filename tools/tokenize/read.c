@@ -2,6 +2,7 @@
 #include "tokenize.h"
 
 #include "base/text.h"
+#include "data/names.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,37 +83,69 @@ static void print_info(const struct shard *shard, uint32_t max)
     printf("%.2f bits a token\n", 8.0 * (double)i->file_bytes / (double)i->n_tokens);
 }
 
+/* What has been found of all shards. */
+struct total {
+    int n_shards;
+    uint64_t fingerprint, n_tokens, n_documents;
+};
+
+static int try_verify(const char *path, const struct options *o, struct summary *sum,
+                      struct total *total, struct fault *fault)
+{
+    struct shard shard = {0};
+    const int bad = shard_try_open(&shard, path, &o->as, fault) != 0 ||
+                    shard_try_check_index(&shard, fault) != 0 ||
+                    shard_try_check_ids(&shard, fault) != 0 ||
+                    try_verify_frames(&shard, sum, fault) != 0;
+
+    if (!bad) {
+        print_info(&shard, sum->max);
+        total->n_shards++;
+        total->fingerprint = shard_fingerprint(&shard, total->fingerprint);
+        total->n_tokens += (uint64_t)shard.info.n_tokens;
+        total->n_documents += (uint64_t)shard.info.n_documents;
+    }
+    shard_close(&shard);
+    return bad;
+}
+
+/* Says what is wrong; the code of the first fault stays. */
+static void report(const struct fault *fault, enum exit_code *code)
+{
+    fprintf(stderr, "%s\n", fault->why);
+    if (*code == CODE_DONE) *code = fault->code;
+}
+
+/* The shards that the paths given stand for, as training takes them. */
+static struct names list_shards(const struct options *o, enum exit_code *code)
+{
+    struct names names = {0};
+    struct fault fault;
+
+    for (int i = 0; i < o->n_paths; i++)
+        if (names_try_add(&names, o->path[i], o->as.format, &fault) != 0) report(&fault, code);
+    return names;
+}
+
 int verify_shards(const struct options *o)
 {
-    uint64_t fingerprint = 0, n_tokens = 0, n_documents = 0;
+    enum exit_code code = CODE_DONE;
+    struct names names = list_shards(o, &code);
+    struct total total = {0};
     struct summary sum = {XXH64_createState(), 0};
-    int code = CODE_DONE;
+    struct fault fault;
 
     CHECK(sum.hash, "no memory for a hash");
-    for (int i = 0; i < o->n_paths; i++) {
-        struct fault fault;
-        struct shard shard = {0};
-        if (shard_try_open(&shard, o->path[i], &o->as, &fault) != 0 ||
-            shard_try_check_index(&shard, &fault) != 0 ||
-            shard_try_check_ids(&shard, &fault) != 0 ||
-            try_verify_frames(&shard, &sum, &fault) != 0) {
-            fprintf(stderr, "%s\n", fault.why);
-            if (code == CODE_DONE) code = fault.code;
-            shard_close(&shard);
-            continue;
-        }
-        print_info(&shard, sum.max);
-        fingerprint = shard_fingerprint(&shard, fingerprint);
-        n_tokens += (uint64_t)shard.info.n_tokens;
-        n_documents += (uint64_t)shard.info.n_documents;
-        shard_close(&shard);
-    }
+    for (int i = 0; i < names.n; i++)
+        if (try_verify(names.at[i], o, &sum, &total, &fault) != 0) report(&fault, &code);
     XXH64_freeState(sum.hash);
+    names_free(&names);
     if (code == CODE_DONE)
-        printf("%d shard%s: %lu tokens, %lu document%s, fingerprint 0x%016lx\n", o->n_paths,
-               text_s(o->n_paths), (unsigned long)n_tokens, (unsigned long)n_documents,
-               text_s((int64_t)n_documents), (unsigned long)fingerprint);
-    return code;
+        printf("%d shard%s: %lu tokens, %lu document%s, fingerprint 0x%016lx\n", total.n_shards,
+               text_s(total.n_shards), (unsigned long)total.n_tokens,
+               (unsigned long)total.n_documents, text_s((int64_t)total.n_documents),
+               (unsigned long)total.fingerprint);
+    return (int)code;
 }
 
 struct printer {
@@ -154,12 +187,14 @@ static int print_ids(void *arg, const struct shard *shard, const void *ids, int6
 int decode_shards(const struct options *o)
 {
     struct printer to = {options_tokenizer(o), o->separator, true};
+    enum exit_code code = CODE_DONE;
+    struct names names = list_shards(o, &code);
 
-    for (int i = 0; i < o->n_paths; i++) {
+    for (int i = 0; i < names.n; i++) {
         struct fault fault = {0};
         struct shard shard = {0};
         const struct shard_info *h = &shard.info;
-        CHECK_CODE(fault.code, shard_try_open(&shard, o->path[i], &o->as, &fault) == 0, "%s",
+        CHECK_CODE(fault.code, shard_try_open(&shard, names.at[i], &o->as, &fault) == 0, "%s",
                    fault.why);
         CHECK_CODE(CODE_DATA, h->tokenizer_hash == 0 || h->tokenizer_hash == tokenizer_hash(to.tok),
                    "%s: made with tokenizer %s (0x%016lx), not with %s (0x%016lx)%s", shard.path,
@@ -170,6 +205,7 @@ int decode_shards(const struct options *o)
         CHECK_CODE(fault.code, !bad, "%s", fault.why);
         shard_close(&shard);
     }
+    names_free(&names);
     tokenizer_free((struct tokenizer *)to.tok);
-    return CODE_DONE;
+    return (int)code;
 }

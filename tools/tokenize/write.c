@@ -2,7 +2,9 @@
 #include "tokenize.h"
 
 #include "base/clock.h"
+#include "base/path.h"
 #include "base/text.h"
+#include "ckpt/io.h"
 #include "data/corpus.h"
 
 #include <stdio.h>
@@ -20,19 +22,14 @@ struct output {
     int n;
 };
 
-/* Where the held-out part begins, in bytes of text. */
-struct cut {
-    int64_t at;
-    bool after_line; /* at the first line end at or after that place; otherwise exactly there */
-};
-
 struct job {
     const struct options *o;
     struct corpus *corpus;
     struct tokenizer *tok;
     struct shard_kind kind;
     struct output train, heldout;
-    struct cut cut;
+    const struct cut *cut; /* the next one; NULL: nothing is held out */
+    bool in_cut;
 
     bool in_document;
     const char *path; /* of the document */
@@ -67,6 +64,17 @@ static void shard_path(char name[NAME_BYTES], const char *path, bool numbered, i
     CHECK_CODE(CODE_USAGE, n < NAME_BYTES, "%s: the name is too long", path);
 }
 
+static void make_directory_of(const char *path)
+{
+    char dir[PATH_BYTES];
+    const char *slash = strrchr(path, '/');
+    struct fault fault = {0};
+
+    if (!slash || slash == path) return;
+    const int bad = io_try_make_dirs(path_print(dir, "%.*s", (int)(slash - path), path), &fault);
+    CHECK_CODE(fault.code, !bad, "%s: %s", path, fault.why);
+}
+
 static struct shard_writer *output_writer(struct output *out, const struct shard_kind *kind)
 {
     char name[NAME_BYTES];
@@ -76,6 +84,7 @@ static struct shard_writer *output_writer(struct output *out, const struct shard
         if (out->shard_tokens == 0 || shard_writer_tokens(last) < out->shard_tokens) return last;
         shard_writer_finish(last);
     }
+    if (out->n == 0) make_directory_of(out->path);
     out->writer = realloc(out->writer, (size_t)(out->n + 1) * sizeof *out->writer);
     CHECK(out->writer, "no memory for %d shards", out->n + 1);
     shard_path(name, out->path, out->shard_tokens > 0, out->n);
@@ -198,57 +207,23 @@ static enum corpus_event next(struct job *job, const char **bytes, int64_t *n)
     return event;
 }
 
-/* Document ends of the whole text; returns the bytes of text. New memory in *end. */
-static int64_t find_documents(struct job *job, int64_t **end, int64_t *n_ends)
+/* What is held out of the whole text, which is read for that. New memory. */
+static struct cut *choose_cuts(struct job *job)
 {
-    int64_t total = 0, cap = 0, n = 0;
+    struct outline text = {0};
     const char *bytes;
+    int64_t n = 0;
     enum corpus_event event;
 
-    *end = NULL;
-    *n_ends = 0;
-    while ((event = next(job, &bytes, &n)) != CORPUS_END) {
-        if (event == CORPUS_BYTES) {
-            total += n;
-            continue;
-        }
-        if (*n_ends == cap) {
-            cap = cap ? 2 * cap : 1024;
-            *end = realloc(*end, (size_t)cap * sizeof **end);
-            CHECK(*end, "no memory for %ld document ends", (long)cap);
-        }
-        (*end)[(*n_ends)++] = total;
-    }
+    while ((event = next(job, &bytes, &n)) != CORPUS_END)
+        if (event == CORPUS_BYTES)
+            outline_add_bytes(&text, input_file(corpus_input(job->corpus)), n);
+        else
+            outline_end_document(&text);
     corpus_rewind(job->corpus);
-    return total;
-}
-
-/* The document end nearest to the fraction, unless it makes the part half as long again or shorter.
- */
-static struct cut choose_cut(struct job *job, double fraction)
-{
-    int64_t *end, n_ends;
-    const int64_t total = find_documents(job, &end, &n_ends);
-    const int64_t part = (int64_t)(fraction * (double)total), target = total - part;
-    int64_t best = -1;
-
-    for (int64_t i = 0; i < n_ends; i++)
-        if (end[i] > 0 && end[i] < total &&
-            (best < 0 || llabs(end[i] - target) < llabs(best - target)))
-            best = end[i];
-    free(end);
-    if (best >= 0 && llabs(best - target) <= part / 2) return (struct cut){best, false};
-    return (struct cut){target, true};
-}
-
-/* How many of the n bytes at place belong before the cut; less than n where the cut is. */
-static int64_t before_cut(const struct cut *cut, const char *bytes, int64_t n, int64_t place)
-{
-    if (place + n < cut->at) return n;
-    if (!cut->after_line) return cut->at - place;
-    const int64_t from = cut->at - 1 > place ? cut->at - 1 - place : 0;
-    const char *newline = memchr(bytes + from, '\n', (size_t)(n - from));
-    return newline ? newline + 1 - bytes : n;
+    struct cut *cut = outline_cut(&text, job->o->fraction);
+    outline_free(&text);
+    return cut;
 }
 
 static void show_progress(const struct input *in, double start_s, bool last)
@@ -267,6 +242,24 @@ static void show_progress(const struct input *in, double start_s, bool last)
     if (last) fprintf(stderr, "\n");
 }
 
+/* Text at place of all text: to the training part, the held-out part, or first the one and then the
+ * other. Returns which one had the last of it. */
+static struct output *output_part(struct job *job, const char *bytes, int64_t n, int64_t place)
+{
+    int64_t first = n;
+
+    if (job->cut) {
+        for (; place >= job->cut->end; job->cut++) job->in_cut = false;
+        first = job->in_cut ? 0 : cut_before(job->cut, bytes, n, place);
+    }
+    output_bytes(job, &job->train, bytes, first);
+    if (first == n) return &job->train;
+    if (!job->in_cut) output_end_document(job, &job->train);
+    job->in_cut = true;
+    output_bytes(job, &job->heldout, bytes + first, n - first);
+    return &job->heldout;
+}
+
 static void write_ids(struct job *job)
 {
     const double start_s = clock_s();
@@ -280,18 +273,28 @@ static void write_ids(struct job *job)
             output_end_document(job, to);
             continue;
         }
-        int64_t first = n;
-        if (job->o->heldout && to == &job->train) first = before_cut(&job->cut, bytes, n, place);
-        output_bytes(job, to, bytes, first);
-        if (first < n) {
-            output_end_document(job, to);
-            to = &job->heldout;
-            output_bytes(job, to, bytes + first, n - first);
-        }
+        to = output_part(job, bytes, n, place);
         place += n;
         show_progress(corpus_input(job->corpus), start_s, false);
     }
     show_progress(corpus_input(job->corpus), start_s, true);
+}
+
+/* What was done about the text that nobody may have expected. */
+static void report_notes(const struct job *job)
+{
+    const struct corpus_notes *notes = corpus_notes(job->corpus);
+
+    if (notes->n_bad_lines > 0)
+        warn_line("%ld bad line%s left out; the first: %s", (long)notes->n_bad_lines,
+                  text_s(notes->n_bad_lines), notes->bad_line);
+    if (notes->n_bad_bytes > 0)
+        warn_line("%ld byte%s that %s no UTF-8 kept as they are; the first: %s",
+                  (long)notes->n_bad_bytes, text_s(notes->n_bad_bytes),
+                  notes->n_bad_bytes == 1 ? "is" : "are", notes->bad_byte);
+    if (job->o->separator && notes->n_separators == 0)
+        warn_line("no line of the text is the separator \"%s\": each file is one document",
+                  job->o->separator);
 }
 
 /* All files are complete before the first gets its name. */
@@ -357,8 +360,13 @@ int write_shards(const struct options *o)
     struct job job = {.o = o,
                       .train = {.path = o->out, .shard_tokens = o->shard_tokens},
                       .heldout = {.path = o->heldout}};
-    const struct corpus_form form = {o->separator, o->json_key, o->heldout != NULL};
+    const struct corpus_form form = {.separator = o->separator,
+                                     .json_key = o->json_key,
+                                     .repeatable = o->heldout != NULL,
+                                     .any_bytes = o->any_bytes,
+                                     .skip_bad_lines = o->skip_bad_lines};
     struct fault fault;
+    struct cut *cuts = NULL;
 
     refuse_to_replace(o->out, o->shard_tokens > 0, o->force);
     if (o->heldout) refuse_to_replace(o->heldout, false, o->force);
@@ -366,9 +374,11 @@ int write_shards(const struct options *o)
     choose_kind(&job);
     job.corpus = corpus_try_open(o->path, o->n_paths, &form, &fault);
     CHECK_CODE(fault.code, job.corpus, "%s", fault.why);
-    if (o->heldout) job.cut = choose_cut(&job, o->fraction);
+    if (o->heldout) job.cut = cuts = choose_cuts(&job);
     write_ids(&job);
+    report_notes(&job);
     finish(&job);
+    free(cuts);
     free(job.document);
     free(job.ids.id);
     corpus_close(job.corpus);
