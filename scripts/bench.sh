@@ -12,7 +12,7 @@ set -eu
 cd "$(dirname "$0")/.."
 . scripts/env.sh
 
-peer=${PEER:-} dir=$BUILD/bench-runs text=data/demo/train.tok.zst
+peer=${PEER:-} note= dir=$BUILD/bench-runs text=data/demo/train.tok.zst
 $MAKE all "$BUILD/bench/machine" >/dev/null
 DSV3_BUILD=$BUILD sh scripts/prepare-demo-data.sh >/dev/null 2>&1
 mkdir -p "$dir"
@@ -82,7 +82,26 @@ ours() {
     first=$(awk '/^first_s/ { print $2 }' "$dir/out")
     peak=$(awk '/^peak/ { print $2 }' "$dir/out")
     flop=$(sed -n '1s/.*"flop_per_token":\([0-9.e+]*\).*/\1/p' "$dir/$m/metrics.jsonl")
-    row "dsv3 $dtype, $np x $threads threads" "$tok_s" "$first" "$mib" "$peak"
+    row "dsv3 $dtype, $np x $threads threads$note" "$tok_s" "$first" "$mib" "$peak"
+}
+
+# Beside as many busy processes as cores; then threads that wait had better sleep soon. As dsv3 sets
+# it by itself, and sleeping at once.
+beside_busy() {
+    busy=
+    for _ in $(seq "$CORES"); do
+        sh -c 'while :; do :; done' &
+        busy="$busy $!"
+    done
+    note=', cores busy'
+    ours "$1" f32 1 "$CORES" train.micro_batch=$B
+    note=', busy, passive'
+    export OMP_WAIT_POLICY=passive
+    ours "$1" f32 1 "$CORES" train.micro_batch=$B
+    unset OMP_WAIT_POLICY
+    note=
+    # shellcheck disable=SC2086
+    kill $busy
 }
 
 # theirs MODEL NAME [option ...]: a row; sets tok_s. A way that fails on this machine says so.
@@ -135,6 +154,7 @@ bench() {
         # shellcheck disable=SC2086
         ours "$model" bf16 $ranks 1 $mesh && bf16=$(most "$bf16" "$tok_s")
     fi
+    [ "$model" != demo ] || beside_busy "$model"
     if [ -n "$peer" ]; then
         echo "$best $their_best $bf16 $their_bf16" | awk '{
             printf "  ratio dsv3 / PyTorch, best of each:"

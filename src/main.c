@@ -8,6 +8,7 @@
 #include "base/std_files.h"
 #include "base/version.h"
 #include "train/commands.h"
+#include "train/launch.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -67,6 +68,7 @@ static int print_help(const struct command *command)
 
 int main(int argc, char **argv)
 {
+    if (argc > 1 && !strcmp(argv[1], cmd_train.name)) launch_bound_spinning(argv);
     std_files_open();
     if (argc < 2) return fputs(usage, stderr), CODE_USAGE;
     const struct command *command = find_command(argv[1]);

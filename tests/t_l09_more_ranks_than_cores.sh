@@ -3,7 +3,15 @@
 # times the time of one, and the start says what would be faster.
 . tests/lib_train.sh
 make_run
-unset OMPI_MCA_mpi_yield_when_idle OMP_NUM_THREADS # as a user starts it
+unset OMPI_MCA_mpi_yield_when_idle OMP_NUM_THREADS GOMP_SPINCOUNT # as a user starts it
+
+# Threads that wait sleep soon, unless the environment says something else.
+spins() {
+    env OMP_DISPLAY_ENV=verbose "$@" "$dsv3" train 2>&1 |
+        sed -n "s/.*GOMP_SPINCOUNT = '\(.*\)'.*/\1/p" | tail -n 1
+}
+found="$(spins) $(spins GOMP_SPINCOUNT=7) $(spins OMP_WAIT_POLICY=passive)"
+[ "$found" = '1000 7 0' ] || fail "GOMP_SPINCOUNT $found, expected 1000 7 0"
 
 # cpu_s NAME RANKS THREADS: processor seconds of 20 steps on two cores. Two busy
 # cores for three times the time of one rank are six times its seconds; unlike the time on the clock

@@ -6,6 +6,12 @@
 
 #include <stdbool.h>
 
+/* Makes threads that wait for one another sleep soon: OpenMP's runtime reads how long they spin
+ * when it is loaded, so the program starts itself again, in the same process, unless the
+ * environment says something of it already. argv: main's own. Returns where that was so or was not
+ * possible. */
+void launch_bound_spinning(char **argv);
+
 /* MPI_Init for one thread a rank that calls MPI. Where it fails Open MPI ends the process; then a
  * line says what to look at. */
 void launch_begin(void);
