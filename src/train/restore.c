@@ -8,11 +8,13 @@
 #include "train/data_order.h"
 #include "train/init_from.h"
 #include "train/load.h"
+#include "train/owner.h"
 #include "train/rundir.h"
 #include "train/save.h"
 
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -188,6 +190,34 @@ static bool next_candidate(struct run *run, struct candidates *c, char dir[CKPT_
     return found;
 }
 
+/* The newest checkpoint of run.dir, whole or not; -1: none. */
+static int64_t newest_in(const struct config *cfg)
+{
+    char root[CKPT_PATH];
+    struct fault fault = {0};
+    int64_t *steps;
+    const int n = store_try_list(save_root(cfg, root), &steps, &fault);
+    CHECK_CODE(fault.code, n >= 0, "%s", fault.why);
+    const int64_t newest = n > 0 ? steps[0] : -1;
+    free(steps);
+    return newest;
+}
+
+/* How long another run that may be at work in run.dir is looked at. The other ranks wait. */
+static double patience_s(const struct config *cfg)
+{
+    return fmin(OWNER_PATIENCE_S, cfg->run.deadline_s / 2);
+}
+
+/* What lies in run.dir, if nobody else is changing it. */
+static void look_at_dir(struct run *run)
+{
+    struct fault fault = {0};
+    const int bad = owner_try_look(run->cfg->run.dir, patience_s(run->cfg), &fault);
+    CHECK_CODE(fault.code, !bad, "%s", fault.why);
+    run->newest = newest_in(run->cfg);
+}
+
 void run_resume(struct run *run)
 {
     struct candidates c = {0};
@@ -195,7 +225,10 @@ void run_resume(struct run *run)
     struct fault fault;
     char dir[CKPT_PATH];
     bool done = false;
-    if (run->mesh.rank == 0) find_candidates(&c, run->cfg);
+    if (run->mesh.rank == 0) {
+        look_at_dir(run);
+        find_candidates(&c, run->cfg);
+    }
     run->resumes_again = strcmp(run->cfg->run.resume, "none") != 0 && !(c.named && c.own);
     while (!done && next_candidate(run, &c, dir, &m)) {
         if (run->mesh.rank == 0) check_fit(run, &m, dir);
@@ -248,19 +281,40 @@ static void set_later_aside(const struct run *run)
     if (n > 0) printf("resume  renamed %d later checkpoints to *.left\n", n);
 }
 
+/* It is as it was when this run looked. */
+static int try_look_again(const struct run *run, struct fault *fault)
+{
+    if (newest_in(run->cfg) != run->newest)
+        return fault_set(fault, CODE_CONFIG,
+                         "run.dir: another run was at work in %s until now; start this one again",
+                         run->cfg->run.dir);
+    return run->resumed_own ? 0 : rundir_try_claim(run->cfg, fault);
+}
+
+/* From here on run.dir is this run's; it is made when it is not there. */
+static void own_dir(struct run *run)
+{
+    struct fault fault = {0};
+    int bad = run->resumed_own ? 0 : rundir_try_claim(run->cfg, &fault);
+    if (!bad) {
+        run->owner = owner_try_claim(run->cfg->run.dir, patience_s(run->cfg), &fault);
+        bad = !run->owner || try_look_again(run, &fault);
+    }
+    if (bad) owner_free(run->owner);
+    CHECK_CODE(fault.code, !bad, "%s", fault.why);
+}
+
 void run_begin(struct run *run)
 {
     double has_eval = 0;
     struct init_from init;
     place_at("weights");
     init_from_open(&init, run);
+    if (run->mesh.rank == 0) own_dir(run);
     if (run->mesh.rank == 0 && run->resumed_own) {
         set_later_aside(run);
         has_eval = rundir_cut_metrics(run->cfg->run.dir, run->progress.step);
     } else if (run->mesh.rank == 0) {
-        struct fault fault = {0};
-        const int bad = rundir_try_claim(run->cfg, &fault);
-        CHECK_CODE(fault.code, !bad, "%s", fault.why);
         remove_checkpoints(run);
     }
     comm_all_reduce_host(&run->comm, AXIS_WORLD, &has_eval, 1, REDUCE_MAX);

@@ -27,6 +27,7 @@ struct agreed {
 };
 enum { N_AGREED = sizeof(struct agreed) / sizeof(double) };
 
+struct owner;
 struct saver;
 struct sampler;
 struct tokenizer;
@@ -54,13 +55,15 @@ struct run {
     struct reader *train_reader, *heldout_reader;
     struct metrics *metrics;
     struct progress progress;
-    bool resumed;       /* from a checkpoint */
-    bool resumed_own;   /* one of run.dir; known to rank 0 */
-    bool resumes_again; /* so will the same command, from the newest; known to rank 0 */
-    bool has_eval;      /* its metrics have the evaluation after its step */
-    int skipped_in_row; /* steps, up to now */
-    bool spoiled;       /* this rank's update in this step has made a number that is not finite */
-    double last_loss;   /* of the last step */
+    bool resumed;        /* from a checkpoint */
+    bool resumed_own;    /* one of run.dir; known to rank 0 */
+    bool resumes_again;  /* so will the same command, from the newest; known to rank 0 */
+    int64_t newest;      /* checkpoint in run.dir when rank 0 looked; -1: none */
+    struct owner *owner; /* of run.dir, rank 0 */
+    bool has_eval;       /* its metrics have the evaluation after its step */
+    int skipped_in_row;  /* steps, up to now */
+    bool spoiled;        /* this rank's update in this step has made a number that is not finite */
+    double last_loss;    /* of the last step */
     struct agreed agreed;
     struct saver *saver;         /* NULL: checkpoints are off */
     void *copy_of[3][N_BUCKETS]; /* in snapshot: masters and moments of a save */

@@ -3,6 +3,7 @@
 
 #include "ckpt/io.h"
 #include "ckpt/store.h"
+#include "train/owner.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -26,6 +27,7 @@ static bool is_empty_dir(const char *path, DIR *dir)
     struct stat st;
     for (const struct dirent *entry; (entry = readdir(dir));) {
         if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
+        if (owner_is_name(entry->d_name)) continue;
         if (strcmp(entry->d_name, "metrics.jsonl") != 0) return false;
         if (stat(rundir_metrics(path, file), &st) != 0 || st.st_size > 0) return false;
     }

@@ -8,6 +8,7 @@
 #include "base/version.h"
 #include "ckpt/layout.h"
 #include "ckpt/store.h"
+#include "train/owner.h"
 #include "train/pieces.h"
 #include "train/writer.h"
 
@@ -272,6 +273,7 @@ void save_start(struct run *run)
     place_at("checkpoint");
     s->start_s = s->last_s = clock_s();
     note_state(run, s);
+    owner_check(run->owner);
     if (run->mesh.rank == 0 && !try_check_space(s, &fault))
         store_try_begin(s->root, run->progress.step, &fault);
     if (comm_lowest_rank(&run->comm, fault.code != CODE_DONE) < run->mesh.size) {

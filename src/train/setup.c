@@ -9,6 +9,7 @@
 #include "base/version.h"
 #include "topo/device.h"
 #include "topo/wait.h"
+#include "train/owner.h"
 #include "train/restore.h"
 #include "train/run.h"
 #include "train/samples.h"
@@ -298,4 +299,5 @@ void run_free(struct run *run)
     run_unplace(run);
     run->be->stream_destroy(run->stream);
     mesh_free(&run->mesh);
+    owner_free(run->owner);
 }

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/thread.h"
 #include "ckpt/io.h"
+#include "train/owner.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -172,6 +173,7 @@ static void write_all(struct writer *w)
 static void publish(struct writer *w)
 {
     struct fault fault = {0};
+    owner_check(w->run->owner);
     if (store_try_publish(w->root, w->manifest, &w->fault)) return;
     w->safe_s = clock_s();
     const int64_t step = w->manifest->state.step;
