@@ -59,8 +59,8 @@ differs one 'data.shuffle: true in the checkpoint, false now' "$@" "$one" data.s
 differs one 'data.heldout_share: 0 in the checkpoint, 0.25 now' "$@" "$one" \
     data.heldout_share=0.25
 differs one 'fingerprint .* a shard was added' "$@" "data.train=[$tmp/a.u16, $tmp/b.u16]"
-differs one 'source 1, eod_id: -1 in the checkpoint, 9 now' "$@" \
-    "data.train={path: $tmp/a.u16, eod_id: 9}"
+differs one 'source 1, eod_id: -1 in the checkpoint, 32 now' "$@" \
+    "data.train={path: $tmp/a.u16, eod_id: 32}"
 differs one 'train.steps 17 take 17 sequences, data.max_epochs 1 gives 16' "$@" "$one" \
     train.steps=17 data.max_epochs=1
 differs two '2 sources in the checkpoint, 1 now' "$@" \
@@ -71,7 +71,7 @@ differs two 'source 1 has 16 samples in the checkpoint, 24 now: its shards' "$@"
 # the rest of the epoch, whatever else has changed
 cp "$tmp/a.u16" "$tmp/moved.u16"
 goes_on one same 16 "$@" "data.train=$tmp/moved.u16" data.on_bad_shard=skip data.max_epochs=1 \
-    data.document_mask=true "data.heldout=$tmp/b.u16"
+    "data.heldout=$tmp/b.u16"
 each_once same 1 16 16
 goes_on one batch 12 "$@" "$one" train.global_batch=2
 [ "$(hashes batch 1 12 | sum)" = "$(hashes same 1 16 | sum)" ] ||

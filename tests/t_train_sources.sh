@@ -28,3 +28,12 @@ grep -q 'ids.u16: token .* is id .*, vocabulary 512' "$tmp/wide.out" ||
 train none 2 data.heldout=[] data.heldout_share=0.9999 && fail 'nothing was left to train on'
 [ "$code" = 65 ] || fail "exit code $code"
 grep -q 'data.heldout_share 0.9999 leaves none' "$tmp/none.out" || fail "$(cat "$tmp/none.out")"
+
+# Documents to be masked that nothing tells apart; held-out data of another tokenizer.
+later refused 65 'ids.u16: data.document_mask is true, but nothing tells' untold 2 \
+    data.train="$tmp/ids.u16" data.document_mask=true
+"$DSV3_BUILD/dsv3-tokenize" --tokenizer tests/golden/tokenizer/nano.json --max-vocab 500 \
+    --eod none --out "$tmp/other.tok.zst" "$tmp/text" >/dev/null
+later refused 65 'heldout data: .*other.tok.zst: tokenizer .*train.tok.zst of train has "bytes"' \
+    other 2 data.heldout="$tmp/other.tok.zst"
+finish

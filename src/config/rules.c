@@ -173,6 +173,28 @@ static void heldout_is_apart(struct check *c)
                        heldout->at[i].path[k]);
 }
 
+static void need_ids_below(struct check *c, const struct data_sources *sources)
+{
+    const int vocab = c->cfg->model.vocab_size;
+    for (int i = 0; i < sources->n; i++) {
+        const struct data_source *s = &sources->at[i];
+        if (s->eod_id >= vocab || s->bos_id >= vocab)
+            broken(c, "found %s %d, expected less than model.vocab_size %d",
+                   s->eod_id >= vocab ? "eod_id" : "bos_id",
+                   s->eod_id >= vocab ? s->eod_id : s->bos_id, vocab);
+    }
+}
+
+static void train_ids(struct check *c)
+{
+    need_ids_below(c, &c->cfg->data.train);
+}
+
+static void heldout_ids(struct check *c)
+{
+    need_ids_below(c, &c->cfg->data.heldout);
+}
+
 static void heldout_weights(struct check *c)
 {
     const struct data_sources *heldout = &c->cfg->data.heldout;
@@ -285,6 +307,8 @@ static void dir_has_room(struct check *c)
 static const struct rule rules[] = {
     {{"run.dir"}, dir_has_room},
     {{"data.sequence_length", "model.max_position_embeddings", "data.train"}, context_length},
+    {{"data.train", "model.vocab_size"}, train_ids},
+    {{"data.heldout", "model.vocab_size"}, heldout_ids},
     {{"data.heldout", "data.train"}, heldout_is_apart},
     {{"data.heldout"}, heldout_weights},
     {{"data.heldout_share", "data.heldout"}, heldout_once},

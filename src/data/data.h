@@ -35,6 +35,21 @@ struct dataset *dataset_open(const struct data_sources *sources, const char *wha
                              const struct mesh *mesh);
 void dataset_close(struct dataset *ds);
 
+/*
+ * Each eod_id and bos_id that the sources state (those that ds was opened with) is among the ids;
+ * with masked (data.document_mask) every source has documents that end: its files list them, or
+ * such an id is there. Looks at 64 frames of a shard at most, spread over it, and stops at the
+ * first hit; each shard is looked at by one rank. Faults are fatal with CODE_DATA. Collective like
+ * dataset_open.
+ */
+void dataset_check_documents(const struct dataset *ds, const struct data_sources *sources,
+                             bool masked, const struct mesh *mesh);
+
+/* Held-out data are of the tokenizer of the training data, where both are known, and no file of
+ * them, nor a copy of one, is trained on. Faults and collective as above. */
+void dataset_check_heldout(const struct dataset *train, const struct dataset *heldout,
+                           const struct mesh *mesh);
+
 /* Takes the last samples of every source, the share of them rounded up, out of ds and returns them
  * as a dataset of its own that borrows the shards of ds: close it first. NULL with fault when
  * nothing would be left of a source; ds is of no use then. */

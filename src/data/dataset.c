@@ -7,7 +7,6 @@
 
 #include "base/mem.h"
 #include "data/names.h"
-#include "topo/wait.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -28,8 +27,7 @@ static int check_twice(const struct dataset *ds, int i, struct stat *seen, struc
     return 0;
 }
 
-/* The shard before it whose tokenizer is known, or NULL. */
-static const struct shard *known_tokenizer(const struct dataset *ds, int n)
+const struct shard *dataset_known_tokenizer(const struct dataset *ds, int n)
 {
     for (int i = 0; i < n; i++)
         if (ds->shard[i].info.tokenizer_hash != 0) return &ds->shard[i];
@@ -41,7 +39,7 @@ static int try_add_shard(struct dataset *ds, int i, int vocab_size, bool check, 
 {
     struct shard *shard = &ds->shard[i];
     const struct shard_info *info = &shard->info;
-    const struct shard *known = known_tokenizer(ds, i);
+    const struct shard *known = dataset_known_tokenizer(ds, i);
 
     shard->vocab = (uint64_t)vocab_size;
     if (info->max_id >= vocab_size)
@@ -167,7 +165,6 @@ static int try_fill(struct dataset *ds, int vocab_size, const struct mesh *mesh,
     return try_number_samples(ds, fault);
 }
 
-/* The lowest rank with a fault says it and the job ends. Collective when mesh is not NULL. */
 static void agree(const struct mesh *mesh, const char *what, bool ok, const struct fault *fault)
 {
     char why[sizeof fault->why + 64];
@@ -177,6 +174,12 @@ static void agree(const struct mesh *mesh, const char *what, bool ok, const stru
         AGREE(MPI_COMM_WORLD, ok, fault->code, why);
     else if (!ok)
         DIE(fault->code, "%s", why);
+}
+
+void dataset_agree(const struct dataset *ds, const struct mesh *mesh, bool ok,
+                   const struct fault *fault)
+{
+    agree(mesh, ds->what, ok, fault);
 }
 
 static void compare_over_ranks(const struct dataset *ds, const struct mesh *mesh)
@@ -222,10 +225,7 @@ static void leave_out_broken(struct dataset *ds, char **why, const struct mesh *
     for (int i = 0; i < n; i++) speaker[i] = why[i] ? rank : INT_MAX;
     if (mesh) {
         compare_counts(ds, mesh);
-        MPI_Request request;
-        MPI_CHECK(
-            MPI_Iallreduce(MPI_IN_PLACE, speaker, n, MPI_INT, MPI_MIN, MPI_COMM_WORLD, &request));
-        wait_all(AXIS_WORLD, "agreement on broken shards", 1, &request);
+        mesh_combine(speaker, n, MPI_MIN, "agreement on broken shards");
     }
     ds->n_shards = 0;
     for (int i = 0; i < n; i++) {
@@ -285,7 +285,7 @@ int64_t dataset_documents(const struct dataset *ds)
 }
 uint64_t dataset_tokenizer(const struct dataset *ds)
 {
-    const struct shard *known = known_tokenizer(ds, ds->n_shards);
+    const struct shard *known = dataset_known_tokenizer(ds, ds->n_shards);
     return known ? known->info.tokenizer_hash : 0;
 }
 

@@ -33,6 +33,14 @@ struct dataset {
 /* The shard that holds token at of the dataset, 0 <= at < n_tokens. */
 int dataset_shard_at(const struct dataset *ds, int64_t at);
 
+/* The first of the first n shards whose tokenizer is known, or NULL. */
+const struct shard *dataset_known_tokenizer(const struct dataset *ds, int n);
+
+/* The lowest rank that is not ok prints its fault and the job ends. Collective over MPI_COMM_WORLD
+ * when mesh is not NULL. */
+void dataset_agree(const struct dataset *ds, const struct mesh *mesh, bool ok,
+                   const struct fault *fault);
+
 /* The source of sample number i. */
 const struct source *dataset_source_of(const struct dataset *ds, int64_t i);
 

@@ -221,6 +221,13 @@ void mesh_gather_machine(const struct mesh *mesh, const void *mine, size_t bytes
     MPI_CHECK(MPI_Comm_free(&local));
 }
 
+void mesh_combine(int *x, int n, MPI_Op op, const char *what)
+{
+    MPI_Request request;
+    MPI_CHECK(MPI_Iallreduce(MPI_IN_PLACE, x, n, MPI_INT, op, MPI_COMM_WORLD, &request));
+    wait_all(AXIS_WORLD, what, 1, &request);
+}
+
 void mesh_gather(const void *mine, size_t item_bytes, int n, void *all, const int *counts,
                  const char *what)
 {

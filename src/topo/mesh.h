@@ -80,6 +80,10 @@ void mesh_broadcast(void *data, size_t bytes, const char *what);
 void mesh_gather_machine(const struct mesh *mesh, const void *mine, size_t bytes, void *all,
                          const char *what);
 
+/* x [n] of all ranks combined by op (MPI_MIN, MPI_BOR, ...), in place on every rank. Collective
+ * over MPI_COMM_WORLD. what: as above. */
+void mesh_combine(int *x, int n, MPI_Op op, const char *what);
+
 /* n items of item_bytes of every rank, one rank's behind the other's, in all, on rank 0 only, where
  * counts [ranks] says how many each sends; counts NULL: n of each. Collective over MPI_COMM_WORLD.
  * what: as above. */

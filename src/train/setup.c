@@ -160,11 +160,15 @@ static void open_data(struct run *run)
     const struct config *cfg = run->cfg;
     const int T = cfg->data.sequence_length, V = cfg->model.vocab_size;
     const bool skip_bad = cfg->data.on_bad_shard == ON_BAD_SHARD_SKIP;
+    const bool masked = cfg->data.document_mask;
 
     run->train_data = dataset_open(&cfg->data.train, "train", T, V, skip_bad, &run->mesh);
+    dataset_check_documents(run->train_data, &cfg->data.train, masked, &run->mesh);
     if (cfg->data.heldout.n > 0) {
         run->heldout_data = dataset_open(&cfg->data.heldout, "heldout", T, V, skip_bad, &run->mesh);
         dataset_weigh_by_size(run->heldout_data);
+        dataset_check_heldout(run->train_data, run->heldout_data, &run->mesh);
+        dataset_check_documents(run->heldout_data, &cfg->data.heldout, masked, &run->mesh);
     } else if (cfg->data.heldout_share > 0) {
         struct fault fault = {0};
         run->heldout_data =
