@@ -9,6 +9,7 @@
 static const double load[2] = {1.25, 1.0 / 3.0};
 static const int64_t labels[2] = {2048, 2044};
 static const int64_t counts[2][3] = {{1, 2, 3}, {4, 0, 2}};
+static const float biases[2][3] = {{0.5f, -0.25f, 0}, {0, 0.125f, 0}};
 static const struct step_report metrics_report = {.step = 3,
                                                   .tokens = 6144,
                                                   .step_tokens = 2048,
@@ -28,6 +29,7 @@ static const struct step_report metrics_report = {.step = 3,
                                                   .n_moe_layers = 2,
                                                   .expert_load = load,
                                                   .expert_count = counts[0],
+                                                  .bias = biases[0],
                                                   .bias_min = -1e-3,
                                                   .bias_max = 1e-3,
                                                   .token_hash = 0x123456789abcdef0u,

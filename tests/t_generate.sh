@@ -37,7 +37,7 @@ set -- train.steps=6 train.sample_every=3 "train.sample_prompt=of the lord they 
     checkpoint.every=3 train.log_every=1 train.eval_every=3
 must_train plain 1 train.steps=6 train.eval_every=3
 must_train one 1 "$@"
-must_train three 2 "$@" topology.tp=2
+must_train three 2 "$@" topology.tp=2 run.tensorboard=true run.expert_counts=true
 same plain one 0
 samples() {
     grep '"sample"' "$tmp/$1/metrics.jsonl"
@@ -45,6 +45,12 @@ samples() {
 [ "$(samples one | wc -l)" = 2 ] || fail "samples: $(samples one)"
 [ "$(samples one)" = "$(samples three)" ] || fail "$(samples one) and $(samples three)"
 samples one | grep -q '^{"step":3,"sample":"of the lord they were' || fail "$(samples one)"
+perl -MJSON::PP -MList::Util=sum -ne '
+    my $o = decode_json($_);
+    for my $layer (@{$o->{expert_count} // []}) { die "$_\n" if sum(@$layer) != 256 * 4; $n++; }
+    END { exit !($n == 6 * 4) }' "$tmp/three/metrics.jsonl" || fail 'expert_count'
+events=$(echo "$tmp/three/tensorboard"/events.out.tfevents.*)
+[ "$(grep -ac experts_entropy/moe_layer_03 "$events")" -gt 0 ] || fail "TensorBoard: $events"
 grep -q '^text: 3/6  of the lord they were' "$tmp/one.out" || fail "$(cat "$tmp/one.out")"
 must_generate command 1 "$tmp/one/checkpoints/step-00000006" --tokens 12 \
     --prompt 'of the lord they were'

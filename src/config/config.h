@@ -61,7 +61,9 @@ struct config_run {
     double deadline_s;      /* longest wait for another rank */
     double exit_after;      /* minutes; 0: never */
     bool verbose;
-    int threads; /* per rank; 0: OMP_NUM_THREADS, or this rank's share of its cores */
+    bool tensorboard;   /* event files beside metrics.jsonl */
+    bool expert_counts; /* in every step's line of it */
+    int threads;        /* per rank; 0: OMP_NUM_THREADS, or this rank's share of its cores */
 };
 
 struct config_topology {

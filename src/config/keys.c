@@ -81,6 +81,10 @@ const struct key config_keys[] = {
     NUMBER("run.exit_after", run.exit_after, 0, INFINITY, 0, "0",
            "minutes after which the run saves and ends with exit code 75, to be started again; 0: "
            "never"),
+    BOOL("run.tensorboard", run.tensorboard, "false",
+         "write the numbers of metrics.jsonl for TensorBoard, too: run.dir/tensorboard"),
+    BOOL("run.expert_counts", run.expert_counts, "false",
+         "write the tokens of every expert of every layer in each step's line of metrics.jsonl"),
     BOOL("run.verbose", run.verbose, "false",
          "print which ranks are on which node; also --verbose"),
     INT("run.threads", run.threads, 0, 4096, "0",

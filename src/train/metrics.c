@@ -9,7 +9,9 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "train/console.h"
+#include "train/metrics_experts.h"
 #include "train/rundir.h"
+#include "train/tensorboard.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,12 +30,14 @@ struct metrics {
     double start_s, first_done_s; /* when the run and when its second step began */
     double *tok_s;                /* of every step */
     struct run_summary sum;
+    struct tensorboard *tensorboard; /* NULL: run.tensorboard is off */
 };
 
 static void write_line(struct metrics *mx, json_t *object)
 {
     char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17));
     CHECK(text, "no memory for a line of %s", mx->path);
+    tensorboard_add(mx->tensorboard, object);
     json_decref(object);
     size_t left = strlen(text) + 1;
     text[left - 1] = '\n'; /* the terminating NUL is not needed any more */
@@ -111,20 +115,10 @@ struct metrics *metrics_open(const struct config *cfg, const struct mesh *mesh,
     const int how = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (id->goes_on ? 0 : O_TRUNC);
     mx->fd = open(mx->path, how, 0666);
     CHECK_CODE(CODE_IO, mx->fd >= 0, "cannot open %s: %s", mx->path, strerror(errno));
+    if (cfg->run.tensorboard)
+        mx->tensorboard = tensorboard_open(cfg->run.dir, id->goes_on, id->first_step);
     write_line(mx, identity_object(mesh, id));
     return mx;
-}
-
-static json_t *count_rows(const int64_t *count, int rows, int cols)
-{
-    json_t *all = json_array();
-    for (int r = 0; r < rows; r++) {
-        json_t *row = json_array();
-        for (int c = 0; c < cols; c++)
-            json_array_append_new(row, json_integer(count[(int64_t)r * cols + c]));
-        json_array_append_new(all, row);
-    }
-    return all;
 }
 
 static void set_bad_losses(json_t *object, const struct bad_losses *bad)
@@ -135,10 +129,9 @@ static void set_bad_losses(json_t *object, const struct bad_losses *bad)
 
 static json_t *step_object(const struct config *cfg, const struct step_report *r)
 {
-    json_t *o = json_object(), *load = json_array(), *labels = json_array();
+    json_t *o = json_object(), *labels = json_array();
     for (int i = 0; i < r->n_stages; i++)
         json_array_append_new(labels, json_integer(r->n_label[i]));
-    for (int i = 0; i < r->n_moe_layers; i++) json_array_append_new(load, real(r->expert_load[i]));
     set(o, "step", json_integer(r->step));
     set(o, "tokens", json_integer(r->tokens));
     set(o, "labels", labels);
@@ -155,14 +148,11 @@ static json_t *step_object(const struct config *cfg, const struct step_report *r
     set(o, "comm_s", real(r->comm_s));
     set(o, "bytes_intra", json_integer(r->bytes_intra));
     set(o, "bytes_inter", json_integer(r->bytes_inter));
-    set(o, "expert_load", load);
+    metrics_set_experts(o, cfg, r);
     set(o, "dropped", json_integer(r->dropped));
     set(o, "bias_min", real(r->bias_min));
     set(o, "bias_max", real(r->bias_max));
     if (cfg->debug.token_hash) set(o, "token_hash", hex(r->token_hash));
-    if (r->expert_count && cfg->debug.dump_step == r->step)
-        set(o, "expert_count",
-            count_rows(r->expert_count, r->n_moe_layers, cfg->model.n_routed_experts));
     return o;
 }
 
@@ -264,6 +254,7 @@ void metrics_close(struct metrics *mx)
         sum->median_tok_s = median(mx->tok_s + skip, sum->n_steps - skip);
         console_summary(&mx->console, sum);
         CHECK_CODE(CODE_IO, close(mx->fd) == 0, "closing %s: %s", mx->path, strerror(errno));
+        tensorboard_close(mx->tensorboard);
         mem_free(mx->tok_s);
     }
     mem_free(mx);

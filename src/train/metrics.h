@@ -30,8 +30,9 @@ struct step_report {
     int64_t bytes_intra, bytes_inter; /* sent by all ranks in this step */
     int n_moe_layers;                 /* MTP modules included */
     const double *expert_load;        /* [n_moe_layers] max / mean tokens an expert */
-    const int64_t *expert_count; /* [n_moe_layers, E]; written when debug.dump_step is this step */
-    int64_t dropped;             /* always 0: dropless */
+    const int64_t *expert_count;      /* [n_moe_layers, E] tokens */
+    const float *bias;                /* [n_moe_layers, E] selection biases after the step */
+    int64_t dropped;                  /* always 0: dropless */
     double bias_min, bias_max;
     uint64_t token_hash;    /* debug.token_hash */
     double time_s[N_TIMES]; /* of rank 0, this step; TIME_EVAL comes from metrics_eval instead */

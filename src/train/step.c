@@ -126,6 +126,7 @@ static void take_expert_load(struct run *run, struct step_report *r, bool skippe
     r->n_moe_layers = m->n_moe;
     r->expert_load = run->expert_load;
     r->expert_count = run->expert_total;
+    r->bias = run->h_bias;
 }
 
 /* The same for the same sequences in a step, in whatever order and on whatever rank: a sum modulo
