@@ -28,7 +28,8 @@ differs() {
         fail "$*: something was written"
 }
 differs 'model.hidden_size: 64 in the checkpoint, 128 now' \
-    'model.kv_lora_rank: 16 in the checkpoint, 8 now' 'step-00000004 is of another run: 2 diff' \
+    'model.kv_lora_rank: 16 in the checkpoint, 8 now' \
+    'step-00000004 does not fit this run: 2' \
     -- model.hidden_size=128 model.kv_lora_rank=8
 differs 'model.vocab_size: 512 in the checkpoint, 640 now' -- model.vocab_size=640
 differs 'model.num_nextn_predict_layers: 1 in the checkpoint, 0 now' \
@@ -62,8 +63,8 @@ not_new() { # WORDS [key=value ...]: it is no start with these weights, and noth
     grep -q -e "$n_words" "$tmp/new.err" || fail "$*: '$n_words' is not in $(cat "$tmp/new.err")"
 }
 not_new 'run.init_from: .*/none/manifest.json: No such file' run.init_from="$tmp/none"
-not_new 'has 4 layers and 1 MTP modules, this model 5 and 1:' model.num_hidden_layers=5
-not_new 'has 4 layers and 1 MTP modules, this model 5 and 0:' model.num_hidden_layers=5 \
+not_new 'has 4 layers and MTP depth 1, this model 5 and 1:' model.num_hidden_layers=5
+not_new 'has 4 layers and MTP depth 1, this model 5 and 0:' model.num_hidden_layers=5 \
     model.num_nextn_predict_layers=0 run.init_from_partial=true
 not_new 'has 48 of the 129 tensors of this model; run.init_from_partial: true takes these' \
     model.num_nextn_predict_layers=0 model.moe_intermediate_size=16

@@ -29,14 +29,15 @@ static void check_layers(const struct init_from *init, const struct config *cfg)
     config_try_read(&then, CKPT_MANIFEST, init->m.config, &unknown);
     err_free(&unknown);
     const struct config_model *a = &then.model, *b = &cfg->model;
-    CHECK_CODE(CODE_CONFIG,
-               a->num_hidden_layers == b->num_hidden_layers ||
-                   (a->num_nextn_predict_layers == 0 && b->num_nextn_predict_layers == 0),
-               "run.init_from: %s has %d layers and %d MTP modules, this model %d and %d: modules "
-               "are numbered behind the layers, so that one would be taken for the other "
-               "(model.num_hidden_layers, model.num_nextn_predict_layers)",
-               init->dir, a->num_hidden_layers, a->num_nextn_predict_layers, b->num_hidden_layers,
-               b->num_nextn_predict_layers);
+    CHECK_CODE(
+        CODE_CONFIG,
+        a->num_hidden_layers == b->num_hidden_layers ||
+            (a->num_nextn_predict_layers == 0 && b->num_nextn_predict_layers == 0),
+        "run.init_from: %s has %d layers and MTP depth %d, this model %d and %d: MTP modules "
+        "are numbered behind the layers, so that one would be taken for the other "
+        "(model.num_hidden_layers, model.num_nextn_predict_layers)",
+        init->dir, a->num_hidden_layers, a->num_nextn_predict_layers, b->num_hidden_layers,
+        b->num_nextn_predict_layers);
     config_free(&then);
 }
 

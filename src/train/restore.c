@@ -130,7 +130,8 @@ static void check_fit(const struct run *run, const struct manifest *m, const cha
     if (taken.n > 0) printf("settings that differ from those of %s:\n%s", dir, taken.text);
     if (refused.n > 0) fputs(refused.text, stderr);
     fflush(stdout);
-    CHECK_CODE(CODE_CONFIG, refused.n == 0, "%s is of another run: %d differences", dir, refused.n);
+    CHECK_CODE(CODE_CONFIG, refused.n == 0, "%s does not fit this run: %d difference%s", dir,
+               refused.n, text_s(refused.n));
     err_free(&refused);
     err_free(&taken);
 }
