@@ -56,6 +56,18 @@ for golden in v3 v2_lite moonlight; do
     cmp "$tmp/$golden/model.yaml" "$tmp/$golden.again/model.yaml" || fail "$golden: other settings"
 done
 
+# So do the ids that begin, end and pad a text; of a list the first, with a note.
+cp -r tests/golden/hf/v3 "$tmp/ids"
+chmod -R u+w "$tmp/ids"
+sed -i 's/"bos_token_id": .*,/"bos_token_id": 3,/; s/"eos_token_id": .*,/"eos_token_id": [5, 6],/
+    s/"pad_token_id": .*,/"pad_token_id": 7,/' "$tmp/ids/config.json"
+"$ckpt" import "$tmp/ids" "$tmp/ids.in" >"$tmp/out"
+grep -q 'note: eos_token_id is a list of 2: only its first is kept' "$tmp/out" ||
+    fail "$(cat "$tmp/out")"
+"$ckpt" export "$tmp/ids.in" "$tmp/ids.hf" >/dev/null
+[ "$(sed -n 's/.*"\(...\)_token_id": \(.*\),/\1 \2/p' "$tmp/ids.hf/config.json" | tr '\n' ' ')" = \
+    'bos 3 eos 5 pad 7 ' ] || fail "other ids: $(grep token_id "$tmp/ids.hf/config.json")"
+
 # Only into what is not there; what cannot be written leaves nothing that looks whole.
 code=0
 "$ckpt" export "$tmp/v3/latest" "$tmp/v3.hf" 2>"$tmp/err" || code=$?

@@ -28,4 +28,9 @@ YAML
     tests/safetensors_edit list "tests/golden/hf/$golden"/*.safetensors >"$tmp/want"
     tests/safetensors_edit list "$tmp/$golden.hf"/*.safetensors | diff "$tmp/want" - ||
         fail "$golden: other weights after import, run and export"
+    for key in bos eos pad; do
+        want=$(grep "\"${key}_token_id\"" "tests/golden/hf/$golden/config.json")
+        [ "$(grep "\"${key}_token_id\"" "$tmp/$golden.hf/config.json")" = "$want" ] ||
+            fail "$golden: another ${key}_token_id"
+    done
 done

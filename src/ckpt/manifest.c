@@ -49,6 +49,8 @@ static void put_state(FILE *out, const struct ckpt_state *s)
             " \"fingerprints\": {\"train\": \"%016" PRIx64 "\", \"heldout\": \"%016" PRIx64
             "\", \"tokenizer\": \"%016" PRIx64 "\"},\n",
             s->train_fingerprint, s->heldout_fingerprint, s->tokenizer_fingerprint);
+    fprintf(out, " \"ids\": {\"bos\": %d, \"eod\": %d, \"pad\": %d},\n", s->bos_id, s->eod_id,
+            s->pad_id);
     fprintf(out, " \"mesh\": {\"ranks\": %d, \"dp\": %d, \"tp\": %d, \"ep\": %d},\n", s->ranks,
             s->dp, s->tp, s->ep);
     fprintf(out, " \"mixed_from\": %" PRId64 ", \"sources\": [", s->mixed_from);
@@ -183,8 +185,18 @@ static int get_sources(struct parse *p, const json_t *o, struct ckpt_state *s)
     return get_integer(p, o, "mixed_from", 0, s->samples, &s->mixed_from);
 }
 
+/* -1 in checkpoints of programs that did not note them. */
+static int get_id(struct parse *p, const json_t *ids, const char *key, int *x)
+{
+    int64_t wide = -1;
+    const int bad = ids && get_integer(p, ids, key, -1, UINT32_MAX / 2, &wide);
+    *x = (int)wide;
+    return bad;
+}
+
 static int get_state(struct parse *p, const json_t *o, struct ckpt_state *s)
 {
+    const json_t *ids = json_object_get(o, "ids");
     const json_t *mesh = json_object_get(o, "mesh"), *f = json_object_get(o, "fingerprints");
     const json_t *loss = json_object_get(o, "loss");
     if (get_integer(p, o, "step", 0, INT64_MAX / 2, &s->step) ||
@@ -196,8 +208,10 @@ static int get_state(struct parse *p, const json_t *o, struct ckpt_state *s)
         get_hash(p, json_object_get(f, "train"), "train", &s->train_fingerprint) ||
         get_hash(p, json_object_get(f, "heldout"), "heldout", &s->heldout_fingerprint) ||
         get_hash(p, json_object_get(f, "tokenizer"), "tokenizer", &s->tokenizer_fingerprint) ||
-        get_int(p, mesh, "ranks", &s->ranks) || get_int(p, mesh, "dp", &s->dp) ||
-        get_int(p, mesh, "tp", &s->tp) || get_int(p, mesh, "ep", &s->ep))
+        get_id(p, ids, "bos", &s->bos_id) || get_id(p, ids, "eod", &s->eod_id) ||
+        get_id(p, ids, "pad", &s->pad_id) || get_int(p, mesh, "ranks", &s->ranks) ||
+        get_int(p, mesh, "dp", &s->dp) || get_int(p, mesh, "tp", &s->tp) ||
+        get_int(p, mesh, "ep", &s->ep))
         return -1;
     s->loss = json_is_number(loss) ? json_number_value(loss) : NAN;
     return 0;

@@ -56,6 +56,7 @@ struct ckpt_state {
     double loss; /* of the step; NaN: none */
     uint64_t param_hash;
     uint64_t train_fingerprint, heldout_fingerprint, tokenizer_fingerprint; /* 0: none */
+    int bos_id, eod_id, pad_id; /* of the training data; -1: none, or the shards do not tell */
     int ranks, dp, tp, ep;
     /* Of each source of the training data: its samples an epoch, and how many of them had come
      * before sample number mixed_from, where the present mixture began (struct mix_start). */

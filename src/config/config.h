@@ -105,8 +105,9 @@ struct config_model {
     double rope_factor, rope_beta_fast, rope_beta_slow, rope_mscale, rope_mscale_all_dim;
     int rope_original_max_position_embeddings;
     int max_position_embeddings;
-    int num_nextn_predict_layers; /* MTP depth, 0 .. MAX_MTP */
-    enum mtp_hidden mtp_hidden;   /* what feeds the next depth: after or before the final norm */
+    int bos_token_id, eos_token_id, pad_token_id; /* -1: none */
+    int num_nextn_predict_layers;                 /* MTP depth, 0 .. MAX_MTP */
+    enum mtp_hidden mtp_hidden; /* what feeds the next depth: after or before the final norm */
     double initializer_range;
 };
 

@@ -56,6 +56,10 @@ enum { MAX_LAYERS = 1 << 10, MAX_WIDTH = 1 << 18, MAX_VOCAB = 1 << 24, MAX_EXPER
     {                                                                                              \
         name, KEY_STAGES, AT(field), lo, hi, flags, NULL, "[]", text                               \
     }
+#define TOKEN_ID(name, field, meaning)                                                             \
+    {                                                                                              \
+        name, KEY_INT, AT(field), 0, MAX_VOCAB - 1, KEY_NULLABLE, NULL, "null", meaning            \
+    }
 #define FIXED(name, preset, text)                                                                  \
     {                                                                                              \
         name, KEY_FIXED, 0, 0, 0, 0, NULL, preset, text                                            \
@@ -180,6 +184,12 @@ const struct key config_keys[] = {
            "final norm"),
     NUMBER("model.initializer_range", model.initializer_range, 0, INFINITY, KEY_ABOVE_MIN, "0.006",
            "standard deviation of every initial matrix"),
+    TOKEN_ID("model.bos_token_id", model.bos_token_id,
+             "id that begins a text, for exports; null: what the shards tell"),
+    TOKEN_ID("model.eos_token_id", model.eos_token_id,
+             "id that ends a text, for exports; null: what the shards tell"),
+    TOKEN_ID("model.pad_token_id", model.pad_token_id,
+             "id that fills texts up, for exports; null: what the shards tell"),
     FIXED("model.hidden_act", "silu", "activation of the MLPs"),
     FIXED("model.attention_bias", "false", "no layer has biases"),
     FIXED("model.attention_dropout", "0", "there is no dropout"),

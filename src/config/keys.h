@@ -25,7 +25,7 @@ enum key_type {
 enum key_flag {
     KEY_ABOVE_MIN = 1, /* min itself is outside */
     KEY_BELOW_MAX = 2, /* max itself is outside */
-    KEY_NULLABLE = 4,  /* null is 0 */
+    KEY_NULLABLE = 4,  /* null is min - 1 */
     KEY_WHOLE = 8,     /* stage values are integers */
     KEY_EMPTY = 16     /* the empty text is allowed */
 };

@@ -94,6 +94,24 @@ static void key_value_heads(struct check *c)
         broken(c, "found %d, expected model.num_attention_heads %d (or no such key)", have, want);
 }
 
+static void id_in_vocabulary(struct check *c, int id)
+{
+    const int vocab = c->cfg->model.vocab_size;
+    if (id >= vocab) broken(c, "found %d, expected less than model.vocab_size %d", id, vocab);
+}
+static void bos_in_vocabulary(struct check *c)
+{
+    id_in_vocabulary(c, c->cfg->model.bos_token_id);
+}
+static void eos_in_vocabulary(struct check *c)
+{
+    id_in_vocabulary(c, c->cfg->model.eos_token_id);
+}
+static void pad_in_vocabulary(struct check *c)
+{
+    id_in_vocabulary(c, c->cfg->model.pad_token_id);
+}
+
 static void groups(struct check *c)
 {
     const struct config_model *m = &c->cfg->model;
@@ -316,6 +334,9 @@ static const struct rule rules[] = {
     {{"model.first_k_dense_replace", "model.num_hidden_layers"}, dense_layers},
     {{"model.qk_rope_head_dim"}, rope_pairs},
     {{"model.num_key_value_heads", "model.num_attention_heads"}, key_value_heads},
+    {{"model.bos_token_id", "model.vocab_size"}, bos_in_vocabulary},
+    {{"model.eos_token_id", "model.vocab_size"}, eos_in_vocabulary},
+    {{"model.pad_token_id", "model.vocab_size"}, pad_in_vocabulary},
     {{"model.n_group", "model.n_routed_experts", "model.topk_method"}, groups},
     {{"model.topk_group", "model.n_group"}, kept_groups},
     {{"model.num_experts_per_tok", "model.n_routed_experts", "model.n_group", "model.topk_group"},

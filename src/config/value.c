@@ -84,7 +84,7 @@ bool value_read_int(const struct key *key, const struct node *node, int64_t *val
 {
     struct number num;
     if (key->flags & KEY_NULLABLE && node_is_null(node)) {
-        *value = 0;
+        *value = (int64_t)key->min - 1;
         return true;
     }
     if (!node_number(&num, node) || !num.whole || !in_range(key, num.x)) return false;

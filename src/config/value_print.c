@@ -97,7 +97,7 @@ void value_print(const struct config *cfg, const struct key *key, FILE *out)
     const void *field = (const char *)cfg + key->offset;
     switch (key->type) {
     case KEY_INT:
-        if (key->flags & KEY_NULLABLE && *(const int *)field == 0)
+        if (key->flags & KEY_NULLABLE && *(const int *)field == (int)key->min - 1)
             fputs("null", out);
         else
             fprintf(out, "%d", *(const int *)field);

@@ -75,6 +75,12 @@ struct mix_start {
 void dataset_set_mix_start(struct dataset *ds, const struct mix_start *start);
 const struct mix_start *dataset_mix_start(const struct dataset *ds);
 
+/* What begins and ends documents and pads them; -1: none, not told, or shards disagree. */
+struct special_ids {
+    int bos, eod, pad;
+};
+struct special_ids dataset_ids(const struct dataset *ds);
+
 /* Which sample of the dataset global sample number g is. shuffle false: in order. */
 int64_t dataset_sample_at(const struct dataset *ds, uint64_t seed, bool shuffle, int64_t g);
 

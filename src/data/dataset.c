@@ -289,6 +289,26 @@ uint64_t dataset_tokenizer(const struct dataset *ds)
     return known ? known->info.tokenizer_hash : 0;
 }
 
+/* What all shards that tell it have there. */
+static int common_id(const struct dataset *ds, size_t offset)
+{
+    int id = -1;
+    for (int i = 0; i < ds->n_shards; i++) {
+        int32_t own;
+        memcpy(&own, (const char *)&ds->shard[i].info + offset, sizeof own);
+        if (own >= 0 && id >= 0 && own != id) return -1;
+        if (own >= 0) id = own;
+    }
+    return id;
+}
+
+struct special_ids dataset_ids(const struct dataset *ds)
+{
+    return (struct special_ids){common_id(ds, offsetof(struct shard_info, bos_id)),
+                                common_id(ds, offsetof(struct shard_info, eod_id)),
+                                common_id(ds, offsetof(struct shard_info, pad_id))};
+}
+
 uint64_t dataset_fingerprint(const struct dataset *ds)
 {
     return ds->fingerprint;

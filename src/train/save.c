@@ -217,6 +217,7 @@ static void note_sources(const struct dataset *ds, struct ckpt_state *state)
 /* The state that belongs to the copies. */
 static void note_state(struct run *run, struct saver *s)
 {
+    const struct special_ids ids = dataset_ids(run->train_data);
     const struct progress *p = &run->progress;
     s->manifest.state = (struct ckpt_state){
         .step = p->step,
@@ -228,6 +229,9 @@ static void note_state(struct run *run, struct saver *s)
         .train_fingerprint = dataset_fingerprint(run->train_data),
         .heldout_fingerprint = run->heldout_data ? dataset_fingerprint(run->heldout_data) : 0,
         .tokenizer_fingerprint = dataset_tokenizer(run->train_data),
+        .bos_id = ids.bos,
+        .eod_id = ids.eod,
+        .pad_id = ids.pad,
         .ranks = run->mesh.size,
         .dp = run->mesh.dp,
         .tp = run->mesh.tp,

@@ -155,6 +155,21 @@ static void check_epochs(const struct run *run)
     }
 }
 
+/* An export names the model's ids: say so when the data have others. */
+static void compare_ids(const struct config_model *m, struct special_ids data)
+{
+    const struct {
+        const char *key;
+        int model, data;
+    } ids[] = {{"bos", m->bos_token_id, data.bos},
+               {"eos", m->eos_token_id, data.eod},
+               {"pad", m->pad_token_id, data.pad}};
+    for (int i = 0; i < 3; i++)
+        if (ids[i].model >= 0 && ids[i].data >= 0 && ids[i].model != ids[i].data)
+            warn_line("model.%s_token_id is %d, but data.train has %d for it: exports will name %d",
+                      ids[i].key, ids[i].model, ids[i].data, ids[i].model);
+}
+
 static void open_data(struct run *run)
 {
     const struct config *cfg = run->cfg;
@@ -175,6 +190,7 @@ static void open_data(struct run *run)
             dataset_try_cut(run->train_data, "heldout", cfg->data.heldout_share, &fault);
         agree(run->heldout_data, fault.code, "%s", fault.why);
     }
+    if (run->mesh.rank == 0) compare_ids(&cfg->model, dataset_ids(run->train_data));
     const int64_t epoch = dataset_samples(run->train_data);
     const int batch = schedule_largest_batch(cfg);
     agree(batch <= epoch, CODE_DATA,

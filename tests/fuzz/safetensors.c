@@ -86,10 +86,11 @@ static void as_config(const uint8_t *bytes, size_t n)
     struct hf_settings set;
     struct err_list errs = {0};
     struct fault fault = {0};
+    const struct hf_ids ids = {1, -1, 0};
     const int bad = hf_config_try_read(&cfg, &set, fuzz_file("config.json", bytes, n), &errs);
     EXPECT(bad == (errs.n ? -1 : 0), "returned %d with %d faults", bad, errs.n);
     hf_settings_free(&set);
-    char *text = bad ? NULL : hf_config_try_text(&cfg.model, true, -1, -1, &fault);
+    char *text = bad ? NULL : hf_config_try_text(&cfg.model, true, ids, &fault);
     if (text) { /* what is written reads back as the same model */
         const char *path = fuzz_file("config.json", text, strlen(text));
         EXPECT(!hf_config_try_read(&again, &set, path, &errs), "%s from %s", errs.text, text);

@@ -12,8 +12,8 @@ struct options {
     const char *command;
     char **arg;
     int n_args;
-    int keep_last; /* -1: not given */
-    int64_t keep_every, shard_bytes;
+    int keep_last;                              /* -1: not given */
+    int64_t keep_every, shard_bytes, max_vocab; /* max_vocab 0: all */
     bool is_bf16, dry_run, help, version;
     const char *tokenizer, *model; /* files, or NULL */
 };

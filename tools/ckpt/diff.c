@@ -52,6 +52,9 @@ static void diff_state(struct pair *p)
     differ_hash(p, "train data", a->train_fingerprint, b->train_fingerprint);
     differ_hash(p, "held-out data", a->heldout_fingerprint, b->heldout_fingerprint);
     differ_hash(p, "tokenizer", a->tokenizer_fingerprint, b->tokenizer_fingerprint);
+    differ_number(p, "bos id of the data", a->bos_id, b->bos_id);
+    differ_number(p, "eod id of the data", a->eod_id, b->eod_id);
+    differ_number(p, "pad id of the data", a->pad_id, b->pad_id);
     differ_number(p, "ranks", a->ranks, b->ranks);
     differ_number(p, "dp", a->dp, b->dp);
     differ_number(p, "tp", a->tp, b->tp);

@@ -5,11 +5,11 @@
 #include "commands.h"
 #include "hf_config.h"
 #include "hf_model.h"
+#include "hf_tokenizer.h"
 #include "safetensors.h"
 
 #include "base/text.h"
 #include "ckpt/io.h"
-#include "data/tokenizer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,9 +33,8 @@ struct export
     char tmp[CKPT_PATH];
     float *wide;
     bf16 *narrow;
-    int eos_id;
-    char *tokenizer; /* text of its file, or NULL */
-    int64_t tokenizer_bytes;
+    struct hf_tokenizer tokenizer;
+    struct hf_ids ids;
 };
 
 static int try_read_config(struct export *e, struct fault *fault)
@@ -93,31 +92,19 @@ static void plan_files(struct export *e)
     st_out_plan(&e->out, e->o->shard_bytes);
 }
 
-/* A tokenizer with more ids than the model has rows, or another one than the data were made with,
- * is of no use. */
-static int try_read_tokenizer(struct export *e, struct fault *fault)
+/* The model's own ids, else those of the data it was trained on, else what the tokenizer says. */
+static int try_choose_ids(struct export *e, struct fault *fault)
 {
-    const char *path = e->o->tokenizer;
-    e->eos_id = -1;
-    if (!path) return 0;
-    struct tokenizer *tok = tokenizer_try_load(path, 0, fault);
-    if (!tok) return -1;
-    const int64_t n_ids = tokenizer_vocab_size(tok), vocab = e->cfg.model.vocab_size;
-    const uint64_t found = tokenizer_hash(tok), want = e->c.manifest.state.tokenizer_fingerprint;
-    e->eos_id = (int)tokenizer_eod(tok);
-    tokenizer_free(tok);
-    if (n_ids > vocab)
-        return fault_set(fault, CODE_CONFIG,
-                         "%s: found %" PRId64 " ids, expected at most "
-                         "model.vocab_size %" PRId64,
-                         path, n_ids, vocab);
-    if (want && found != want)
-        return fault_set(fault, CODE_CONFIG,
-                         "%s: found tokenizer %016" PRIx64 ", expected that of the training data, "
-                         "%016" PRIx64,
-                         path, found, want);
-    e->tokenizer = io_try_read_file(path, INT64_C(1) << 30, &e->tokenizer_bytes, fault);
-    return e->tokenizer ? 0 : -1;
+    const struct config_model *m = &e->cfg.model;
+    const struct ckpt_state *s = &e->c.manifest.state;
+    if (hf_tokenizer_try_load(&e->tokenizer, e->o->tokenizer, e->o->max_vocab, m->vocab_size,
+                              s->tokenizer_fingerprint, fault))
+        return -1;
+    e->ids = (struct hf_ids){.bos = m->bos_token_id >= 0 ? m->bos_token_id : s->bos_id,
+                             .eos = m->eos_token_id >= 0 ? m->eos_token_id : s->eod_id,
+                             .pad = m->pad_token_id >= 0 ? m->pad_token_id : s->pad_id};
+    if (e->ids.eos < 0) e->ids.eos = (int)e->tokenizer.eod_id;
+    return 0;
 }
 
 static int try_write_tensor(struct export *e, int i, int fd, const char *path, struct fault *fault)
@@ -162,18 +149,27 @@ static int try_write_text(struct export *e, const char *name, const char *text, 
     return io_try_write_file(path, text, bytes, fault);
 }
 
+static int try_write_tokenizer(struct export *e, struct fault *fault)
+{
+    if (!e->tokenizer.text) return 0;
+    char *config = hf_tokenizer_config(&e->tokenizer, e->ids.bos, e->ids.eos, e->ids.pad,
+                                       e->cfg.model.max_position_embeddings);
+    const int bad =
+        try_write_text(e, "tokenizer.json", e->tokenizer.text, e->tokenizer.bytes, fault) ||
+        try_write_text(e, "tokenizer_config.json", config, (int64_t)strlen(config), fault);
+    free(config);
+    return bad;
+}
+
 static int try_write_all(struct export *e, const char *config_json, struct fault *fault)
 {
-    static const char class[] = "{\n  \"tokenizer_class\": \"PreTrainedTokenizerFast\"\n}\n";
     int bad = 0;
     for (int f = 0; f < e->out.n_files && !bad; f++) bad = try_write_shard(e, f, fault);
     if (bad) return bad;
     char *index = st_out_index(&e->out);
     bad = try_write_text(e, ST_INDEX, index, (int64_t)strlen(index), fault) ||
           try_write_text(e, "config.json", config_json, (int64_t)strlen(config_json), fault) ||
-          (e->tokenizer &&
-           (try_write_text(e, "tokenizer.json", e->tokenizer, e->tokenizer_bytes, fault) ||
-            try_write_text(e, "tokenizer_config.json", class, (int64_t)sizeof class - 1, fault)));
+          try_write_tokenizer(e, fault);
     free(index);
     return bad || io_try_sync_dir(e->tmp, fault) ? -1 : 0;
 }
@@ -223,6 +219,7 @@ static void remove_written(const struct export *e)
 static void print_notes(const struct export *e)
 {
     const struct config_model *m = &e->cfg.model;
+    const struct ckpt_state *data = &e->c.manifest.state;
     char bytes[TEXT_NUMBER];
     int64_t sum = 0;
     for (int f = 0; f < e->out.n_files; f++) sum += e->out.file_bytes[f];
@@ -233,15 +230,20 @@ static void print_notes(const struct export *e)
         printf("note: latent_norm_eps is %g; Hugging Face's classes use 1e-6 all the same, so that "
                "losses differ a little\n",
                m->latent_norm_eps);
+    if (m->eos_token_id >= 0 && data->eod_id >= 0 && m->eos_token_id != data->eod_id)
+        printf("note: eos_token_id is model.eos_token_id %d; documents of the training data end "
+               "with %d\n",
+               m->eos_token_id, data->eod_id);
     if (m->num_nextn_predict_layers && m->mtp_hidden == MTP_HIDDEN_RAW)
-        printf("note: mtp_hidden: raw has no key in config.json\n");
+        printf("note: mtp_hidden: raw has no key in config.json: programs that draft with the MTP "
+               "modules give them other input and draft worse\n");
 }
 
 static int try_export(struct export *e, struct fault *fault)
 {
     if (checkpoint_try_open(&e->c, e->o->arg[0], fault) || try_read_config(e, fault)) return -1;
-    if (try_read_tokenizer(e, fault)) return -1;
-    char *text = hf_config_try_text(&e->cfg.model, e->o->is_bf16, e->eos_id, -1, fault);
+    if (try_choose_ids(e, fault)) return -1;
+    char *text = hf_config_try_text(&e->cfg.model, e->o->is_bf16, e->ids, fault);
     if (!text) return -1;
     hf_model_init(&e->hf, &e->cfg);
     int bad = try_find_sources(e, fault);
@@ -269,7 +271,7 @@ int cmd_export(const struct options *o)
     st_out_free(&e.out);
     free(e.out.tensor);
     free(e.source);
-    free(e.tokenizer);
+    hf_tokenizer_free(&e.tokenizer);
     hf_model_free(&e.hf);
     config_free(&e.cfg);
     checkpoint_close(&e.c);

@@ -69,25 +69,18 @@ static const char *const translated[] = {"model_type",
                                          "original_max_position_embeddings",
                                          "mlp_bias",
                                          "rope_interleave",
+                                         "bos_token_id",
+                                         "eos_token_id",
+                                         "pad_token_id",
                                          "head_dim",
                                          "quantization_config",
                                          NULL};
 
 /* Follows from others, or says how another program runs. */
-static const char *const without_meaning[] = {"qk_head_dim",
-                                              "torch_dtype",
-                                              "dtype",
-                                              "transformers_version",
-                                              "auto_map",
-                                              "_name_or_path",
-                                              "use_cache",
-                                              "bos_token_id",
-                                              "eos_token_id",
-                                              "pad_token_id",
-                                              "output_router_logits",
-                                              "pretraining_tp",
-                                              "ep_size",
-                                              NULL};
+static const char *const without_meaning[] = {
+    "qk_head_dim",    "torch_dtype",   "dtype",     "transformers_version",
+    "auto_map",       "_name_or_path", "use_cache", "output_router_logits",
+    "pretraining_tp", "ep_size",       NULL};
 
 /* Transformers' modules ask any configuration for these and compute something else with them. */
 static const char *const other_models[] = {"per_layer_config",
@@ -223,6 +216,34 @@ static void put_or(struct hf_reader *r, const char *key, const char *preset)
         put(r, key, value);
 }
 
+/* An id, or a list of which one has room. */
+static void put_id(struct hf_reader *r, const char *key, const char *preset)
+{
+    const json_t *value = json_object_get(r->root, key);
+    const json_t *first = json_is_array(value) ? json_array_get(value, 0) : value;
+    const double vocab = hf_number(r->root, "vocab_size", 1e9);
+    const bool is_none = json_is_integer(first) &&
+                         (json_number_value(first) < 0 || json_number_value(first) >= vocab);
+    if (is_none)
+        fprintf(r->notes, "%s %lld is no id of the vocabulary: taken for null\n", key,
+                (long long)json_integer_value(first));
+    else if (first)
+        put(r, key, first);
+    else if (preset && !value)
+        put_preset(r, key, preset);
+    if (json_array_size(value) > 1)
+        fprintf(r->notes, "%s is a list of %zu: only its first is kept\n", key,
+                json_array_size(value));
+}
+
+static void put_ids(struct hf_reader *r)
+{
+    static const char *const bos[] = {"0", "1", NULL}, *const eos[] = {"1", "2", NULL};
+    put_id(r, "bos_token_id", bos[r->class]);
+    put_id(r, "eos_token_id", eos[r->class]);
+    put_id(r, "pad_token_id", NULL);
+}
+
 /* DeepseekV2TopkRouter. */
 static void put_router_v2(struct hf_reader *r)
 {
@@ -338,6 +359,7 @@ static void translate(struct hf_reader *r, struct hf_settings *set)
     } else {
         put_router_v3(r);
     }
+    put_ids(r);
     hf_put_rope(r);
     check_fixed(r);
     list_unused(r);

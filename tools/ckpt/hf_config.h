@@ -23,9 +23,14 @@ int hf_config_try_read(struct config *cfg, struct hf_settings *set, const char *
 void hf_settings_print(const struct hf_settings *set, FILE *out);
 void hf_settings_free(struct hf_settings *set);
 
-/* The config.json of a model; eos_id, bos_id: -1 is null. Free with free(). NULL, and a fault, when
- * no class of Hugging Face computes such a model. */
-char *hf_config_try_text(const struct config_model *m, bool is_bf16, int eos_id, int bos_id,
+/* What begins, ends and fills up a text; -1: none. */
+struct hf_ids {
+    int bos, eos, pad;
+};
+
+/* The config.json of a model. Free with free(). NULL, and a fault, when no class of Hugging Face
+ * computes such a model. */
+char *hf_config_try_text(const struct config_model *m, bool is_bf16, struct hf_ids ids,
                          struct fault *fault);
 
 /* The section model of a configuration as YAML, and of the text of one, or NULL when it has none;

@@ -100,7 +100,7 @@ static int class_of(const struct config_model *m)
                : 0;
 }
 
-char *hf_config_try_text(const struct config_model *m, bool is_bf16, int eos_id, int bos_id,
+char *hf_config_try_text(const struct config_model *m, bool is_bf16, struct hf_ids ids,
                          struct fault *fault)
 {
     const int class = class_of(m);
@@ -124,8 +124,9 @@ char *hf_config_try_text(const struct config_model *m, bool is_bf16, int eos_id,
     put_rope(out, m);
     put_number(out, 2, "rms_norm_eps", m->rms_norm_eps);
     put_number(out, 2, "initializer_range", m->initializer_range);
-    put_id(out, "bos_token_id", bos_id);
-    put_id(out, "eos_token_id", eos_id);
+    put_id(out, "bos_token_id", ids.bos);
+    put_id(out, "eos_token_id", ids.eos);
+    put_id(out, "pad_token_id", ids.pad);
     fputs("  \"hidden_act\": \"silu\",\n  \"attention_bias\": false,\n"
           "  \"attention_dropout\": 0.0,\n  \"tie_word_embeddings\": false,\n"
           "  \"use_cache\": true\n}\n",

@@ -284,7 +284,14 @@ static int write_checkpoint(struct import *im, const char *root, float *buffer, 
 {
     struct writing w = {.im = im, .fd = -1, .buffer = buffer};
     snprintf(w.m.version, sizeof w.m.version, "%s, imported", version_commit());
-    w.m.state = (struct ckpt_state){.loss = NAN, .ranks = 1, .dp = 1, .tp = 1, .ep = 1};
+    w.m.state = (struct ckpt_state){.loss = NAN,
+                                    .bos_id = -1,
+                                    .eod_id = -1,
+                                    .pad_id = -1,
+                                    .ranks = 1,
+                                    .dp = 1,
+                                    .tp = 1,
+                                    .ep = 1};
     w.m.config = hf_config_yaml(&im->cfg);
     const int bad = try_write(&w, root, fault);
     if (!bad) {

@@ -10,7 +10,7 @@
 /* Which options belong to which command. */
 static const struct {
     const char *command, *letters;
-} allowed[] = {{"prune", "led"}, {"export", "tsk"}, {"import", "m"}};
+} allowed[] = {{"prune", "led"}, {"export", "tskv"}, {"import", "m"}};
 
 int usage_error(const char *fmt, const char *what)
 {
@@ -49,6 +49,7 @@ static int parse_option(struct options *o, int letter, const char *option)
     case 't': return parse_dtype(o);
     case 's': return parse_count("--shard-bytes", INT64_MAX, &o->shard_bytes);
     case 'k': o->tokenizer = optarg; return 0;
+    case 'v': return parse_count("--max-vocab", INT64_C(1) << 32, &o->max_vocab);
     case 'm': o->model = optarg; return 0;
     case 'h': o->help = true; return 0;
     case 'V': o->version = true; return 0;
@@ -66,12 +67,17 @@ static bool is_allowed(const char *command, int letter)
 
 int options_parse(struct options *o, int argc, char **argv)
 {
-    static const struct option table[] = {
-        {"keep-last", required_argument, NULL, 'l'},   {"keep-every", required_argument, NULL, 'e'},
-        {"dry-run", no_argument, NULL, 'd'},           {"dtype", required_argument, NULL, 't'},
-        {"shard-bytes", required_argument, NULL, 's'}, {"tokenizer", required_argument, NULL, 'k'},
-        {"model", required_argument, NULL, 'm'},       {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},           {NULL, 0, NULL, 0}};
+    static const struct option table[] = {{"keep-last", required_argument, NULL, 'l'},
+                                          {"keep-every", required_argument, NULL, 'e'},
+                                          {"dry-run", no_argument, NULL, 'd'},
+                                          {"dtype", required_argument, NULL, 't'},
+                                          {"shard-bytes", required_argument, NULL, 's'},
+                                          {"tokenizer", required_argument, NULL, 'k'},
+                                          {"max-vocab", required_argument, NULL, 'v'},
+                                          {"model", required_argument, NULL, 'm'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {"version", no_argument, NULL, 'V'},
+                                          {NULL, 0, NULL, 0}};
     char given[64] = "";
     int letter;
     *o = (struct options){.keep_last = -1, .shard_bytes = 5000000000, .is_bf16 = true};
@@ -87,6 +93,8 @@ int options_parse(struct options *o, int argc, char **argv)
     for (const char *g = given; *g; g++)
         if (!is_allowed(o->command, *g))
             return usage_error("an option does not belong to %s", o->command), -1;
+    if (o->max_vocab && !o->tokenizer)
+        return usage_error("%s needs --tokenizer", "--max-vocab"), -1;
     if (!strcmp(o->command, "prune") && o->keep_last < 0)
         return usage_error("%s wants --keep-last N", o->command), -1;
     return 0;

@@ -236,7 +236,7 @@ def defaults(kind, **given):
             "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim",
             "n_routed_experts", "n_shared_experts", "num_experts_per_tok", "norm_topk_prob",
             "routed_scaling_factor", "rms_norm_eps", "max_position_embeddings",
-            "initializer_range"]
+            "initializer_range", "bos_token_id", "eos_token_id", "pad_token_id"]
     keys += ["n_group", "topk_group", "num_nextn_predict_layers"] if kind == "v3" else []
     values = {k: getattr(config, k) for k in keys}
     return {"class": kind, "only": {"model_type": "deepseek_" + kind, **given},
