@@ -277,8 +277,10 @@ const struct key config_keys[] = {
         "the newest ones are kept; 0: all"),
     INT64("checkpoint.keep_every", checkpoint.keep_every, 0, "0",
           "those of steps that it divides are kept; 0: none for that"),
-    CHOICE("checkpoint.on_error", checkpoint.on_error, on_errors, "stop",
-           "one that cannot be written: stop, or warn and train on; the last one: exit code 74"),
+    CHOICE(
+        "checkpoint.on_error", checkpoint.on_error, on_errors, "stop",
+        "one that cannot be written, or a line of metrics.jsonl: stop, or warn and train on; the "
+        "last checkpoint: exit code 74"),
     BOOL("checkpoint.verify", checkpoint.verify, "false", "read back what was written and compare"),
     INT64("checkpoint.file_bytes", checkpoint.file_bytes, 1 << 16, "4294967296",
           "a checkpoint's files are not larger, unless one tensor is"),

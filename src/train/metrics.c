@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "train/console.h"
 #include "train/metrics_experts.h"
 #include "train/rundir.h"
@@ -26,6 +27,10 @@ struct metrics {
     struct console console;
     bool writes; /* on rank 0 */
     int fd;
+    bool warns;        /* a line that cannot be written is dropped: checkpoint.on_error */
+    bool is_torn;      /* half of a line lies behind end */
+    off_t end;         /* of the last whole line */
+    int64_t n_dropped; /* lines */
     char path[PATH_BYTES];
     double start_s, first_done_s; /* when the run and when its second step began */
     double *tok_s;                /* of every step */
@@ -33,23 +38,41 @@ struct metrics {
     struct tensorboard *tensorboard; /* NULL: run.tensorboard is off */
 };
 
+/* The whole line or nothing of it. 0, or what is wrong as errno has it. */
+static int put_line(struct metrics *mx, const char *line, size_t bytes)
+{
+    if (mx->is_torn && ftruncate(mx->fd, mx->end) != 0) return errno;
+    mx->is_torn = false;
+    mx->end = lseek(mx->fd, 0, SEEK_END);
+    for (size_t done = 0; done < bytes;) {
+        const ssize_t n = write(mx->fd, line + done, bytes - done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n > 0) {
+            done += (size_t)n;
+            continue;
+        }
+        const int error = n < 0 ? errno : EIO;
+        mx->is_torn = done > 0 && ftruncate(mx->fd, mx->end) != 0;
+        return error;
+    }
+    return 0;
+}
+
 static void write_line(struct metrics *mx, json_t *object)
 {
     char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17));
     CHECK(text, "no memory for a line of %s", mx->path);
     tensorboard_add(mx->tensorboard, object);
     json_decref(object);
-    size_t left = strlen(text) + 1;
-    text[left - 1] = '\n'; /* the terminating NUL is not needed any more */
-    const char *at = text;
-    while (left > 0) {
-        const ssize_t n = write(mx->fd, at, left);
-        if (n < 0 && errno == EINTR) continue;
-        CHECK_CODE(CODE_IO, n > 0, "writing %s: %s", mx->path, strerror(errno));
-        at += n;
-        left -= (size_t)n;
-    }
+    const size_t bytes = strlen(text) + 1;
+    text[bytes - 1] = '\n'; /* the terminating NUL is not needed any more */
+    const int error = put_line(mx, text, bytes);
     free(text);
+    if (!error) return;
+    CHECK_CODE(CODE_IO, mx->warns, "writing %s: %s", mx->path, strerror(error));
+    if (mx->n_dropped++ == 0)
+        warn_line("writing %s: %s; lines that cannot be written are left out", mx->path,
+                  strerror(error));
 }
 
 static void set(json_t *object, const char *key, json_t *value)
@@ -117,7 +140,8 @@ struct metrics *metrics_open(const struct config *cfg, const struct mesh *mesh,
     CHECK_CODE(CODE_IO, mx->fd >= 0, "cannot open %s: %s", mx->path, strerror(errno));
     if (cfg->run.tensorboard)
         mx->tensorboard = tensorboard_open(cfg->run.dir, id->goes_on, id->first_step);
-    write_line(mx, identity_object(mesh, id));
+    write_line(mx, identity_object(mesh, id)); /* nothing is lost yet: that one has to be written */
+    mx->warns = cfg->checkpoint.on_error == ON_ERROR_WARN;
     return mx;
 }
 
@@ -253,7 +277,12 @@ void metrics_close(struct metrics *mx)
         const int skip = sum->n_steps > 1; /* the first pays for warming up */
         sum->median_tok_s = median(mx->tok_s + skip, sum->n_steps - skip);
         console_summary(&mx->console, sum);
-        CHECK_CODE(CODE_IO, close(mx->fd) == 0, "closing %s: %s", mx->path, strerror(errno));
+        if (mx->n_dropped > 0)
+            warn_line("%s lacks %lld line%s that could not be written", mx->path,
+                      (long long)mx->n_dropped, text_s(mx->n_dropped));
+        const bool closed = close(mx->fd) == 0;
+        CHECK_CODE(CODE_IO, closed || mx->warns, "closing %s: %s", mx->path, strerror(errno));
+        if (!closed) warn_line("closing %s: %s", mx->path, strerror(errno));
         tensorboard_close(mx->tensorboard);
         mem_free(mx->tok_s);
     }

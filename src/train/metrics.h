@@ -66,8 +66,9 @@ struct checkpoint_report {
 };
 
 /* Opens run.dir/metrics.jsonl and writes the identity line. Only rank 0 does anything; elsewhere
- * it returns an object that ignores all calls. run.dir is there. Fatal: CODE_IO when a write fails,
- * here and later. */
+ * it returns an object that ignores all calls. run.dir is there. Fatal: CODE_IO when a write fails;
+ * later on, with checkpoint.on_error warn, a line that cannot be written whole is left out instead,
+ * which is told once and counted. No half of a line stays in either case. */
 struct metrics *metrics_open(const struct config *cfg, const struct mesh *mesh,
                              const struct run_identity *id);
 
