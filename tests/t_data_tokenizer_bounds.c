@@ -1,6 +1,8 @@
 /* Any bytes are text; a piece as long as the text takes no time to speak of, and a regular
- * expression that backtracks for ever is an error with its name and the place. */
+ * expression that backtracks for ever is an error with its name and the place. What a possessive
+ * repetition and a set in any case match is what tokenizers 0.23.3 matches. */
 // TEST ranks=1 timeout=60
+#include "data/pattern.h"
 #include "data/tokenizer.h"
 #include "test.h"
 
@@ -51,6 +53,41 @@ static void check_backtracking(void)
     free(ids.id);
 }
 
+static void check_matches(void)
+{
+    static const struct {
+        const char *pattern, *text;
+        int64_t at, to;
+    } cases[] = {
+        {"a*+a|b", "aaab", 3, 4},           {"a?+ab|c", "abaab", 2, 5},
+        {"a++b|c", "aaabc", 0, 4},          {"[ab]?+b|c", "bbc", 0, 2},
+        {"(?i:[@-\\[]+)", "`a@[z{", 1, 5},  {"(?i:[k-m]+)", "z\u212aKLl\u017f", 1, 7},
+        {"(?i:[^k]+)", "k\u212aKxK", 5, 6},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct alphabet alphabet;
+        struct pattern *p = malloc(sizeof *p);
+        struct fault fault = {0};
+        uint8_t class[16];
+        int64_t to = 0, steps = 1000;
+        const int64_t n = (int64_t)strlen(cases[i].text);
+
+        alphabet_init(&alphabet);
+        EXPECT(p && pattern_try_compile(p, &alphabet, cases[i].pattern, &fault) == 0 &&
+                   alphabet_try_finish(&alphabet, &fault) == 0,
+               "%s", fault.why);
+        pattern_finish(p);
+        alphabet_classify(&alphabet, cases[i].text, n, class);
+        const int64_t at = pattern_find(p, class, 0, n, &to, &steps);
+        EXPECT(at == cases[i].at && to == cases[i].to, "%s in %s: %ld to %ld, expected %ld to %ld",
+               cases[i].pattern, cases[i].text, (long)at, (long)to, (long)cases[i].at,
+               (long)cases[i].to);
+        pattern_free(p);
+        alphabet_free(&alphabet);
+        free(p);
+    }
+}
+
 int main(void)
 {
     enum { N = 1 << 20, N_SHORT = 3000 };
@@ -60,6 +97,7 @@ int main(void)
     uint32_t x = 1;
 
     check_backtracking();
+    check_matches();
     for (int k = 0; k < 60; k++) {
         for (int i = 0; i < N_SHORT; i++) {
             x = x * 1664525 + 1013904223;
