@@ -5,8 +5,8 @@ BUILD  ?= build$(if $(SAN),-$(SAN:1=san))
 # The dependencies of objects know them by one spelling of BUILD, whoever gives it.
 override BUILD := $(BUILD:$(CURDIR)/%=%)
 ARCH   ?= native
-CFLAGS ?= $(if $(SAN),-O1,-O3) -g
-WERROR ?= $(if $(SAN),0,1)
+CFLAGS ?= -g
+WERROR ?= $(if $(filter lint,$(GOALS)),1,0)
 V      ?= 0
 T      ?=
 FUZZ_SECONDS ?= 10
@@ -15,12 +15,15 @@ Q      := $(if $(filter 1,$(V)),,@)
 GOALS  := $(or $(MAKECMDGOALS),all)
 
 WARN   := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes \
-          $(if $(filter 1,$(WERROR)),-Werror)
-LIBS    = -lyaml -lzstd -lz -ljansson -lxxhash $(filter-out -I%,$(HDF5_FLAGS)) -lm -lpthread
+          $(if $(filter 1,$(WERROR)),$(if $(SAN),,-Werror))
 
+LIBS   := $(LDFLAGS)
+LIB_FLAGS :=
+MACHINE :=
 # What the machine has. Found once, kept in BUILD/probe; a missing library ends here with its name.
-ifneq ($(filter-out help clean demo,$(GOALS)),)
-PROBE  := $(shell sh scripts/probe.sh $(BUILD) '$(CC)' '$(ARCH)')
+ifneq ($(filter-out help clean demo uninstall,$(GOALS)),)
+PROBE  := $(shell CPPFLAGS='$(CPPFLAGS)' LDFLAGS='$(LDFLAGS)' PKG_CONFIG_PATH='$(PKG_CONFIG_PATH)' \
+          sh scripts/probe.sh '$(BUILD)' '$(CC)' '$(ARCH)')
 ifneq ($(filter all,$(GOALS)),)
 $(info $(file <$(BUILD)/probe/libs.txt))
 endif
@@ -33,12 +36,24 @@ endif
 SANITIZE := $(if $(SAN),-fno-omit-frame-pointer -fno-sanitize-recover=all $(addprefix -fsanitize=,\
           $(SAN:1=address undefined float-cast-overflow)))
 
-# errno and trapping are of no use in numeric loops; everything else stays strict IEEE.
-FLAGS  := -std=gnu17 $(MACHINE) -fno-math-errno -fno-trapping-math -fopenmp $(WARN) \
-          -Isrc -I. -I$(BUILD) $(filter -I%,$(HDF5_FLAGS)) $(CFLAGS) $(SANITIZE)
+# errno and trapping are of no use in numeric loops; everything else stays strict IEEE. What is said
+# last counts: the processor is ARCH's, whatever CFLAGS of the environment say.
+FLAGS  := -Isrc -I. -I$(BUILD) $(CPPFLAGS) $(sort $(LIB_FLAGS)) $(if $(SAN),-O1,-O3) $(CFLAGS) \
+          -std=gnu17 $(MACHINE) -fno-math-errno -fno-trapping-math -fopenmp $(WARN) $(SANITIZE)
+FOREIGN := $(filter -march=% -mcpu=%,$(CFLAGS) $(CPPFLAGS))
+ifneq ($(and $(FOREIGN),$(filter all,$(GOALS))),)
+$(info   $(FOREIGN) of CFLAGS gives way to ARCH=$(ARCH): $(MACHINE))
+endif
+# Libraries that lie elsewhere are found there at run time as well.
+comma  := ,
+ELSEWHERE := $(filter-out -L/usr/lib%,$(filter -L/%,$(LIBS)))
+LIBS   += -lm -lpthread $(ELSEWHERE:-L%=-Wl$(comma)-rpath$(comma)%)
+
 FUZZFLAGS := -std=gnu17 $(WARN) -Isrc -I. -g -O1 -fsanitize=fuzzer-no-link,address,undefined \
           -fno-sanitize-recover=all
-VERSION := $(or $(shell GIT_OPTIONAL_LOCKS=0 git describe --always --dirty 2>/dev/null),unknown)
+# git archive writes its commit into .version.
+VERSION := $(or $(filter-out $$Format%,$(file <.version)),\
+          $(shell GIT_OPTIONAL_LOCKS=0 git describe --always --dirty 2>/dev/null),unknown)
 
 SRC    := $(filter-out src/main.c,$(wildcard src/*/*.c kernels/*.c kernels/cpu/*.c))
 OBJ    := $(SRC:%.c=$(BUILD)/%.o)
@@ -61,7 +76,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' Makefile
 	@echo '  variables:      ARCH=native    processor to build for (x86-64-v3, ...)'
 	@echo '                  BUILD=build    where objects and programs go'
-	@echo '                  CFLAGS="-O3 -g", CC=mpicc, WERROR=0, V=1 (show the commands)'
+	@echo '                  CC=mpicc, CPPFLAGS, CFLAGS=-g, LDFLAGS, V=1 (show the commands)'
 	@echo '                  T=config       only the tests whose name contains it'
 	@echo '                  BENCH="demo small wide", PEER=/path/to/python (with torch): of make bench'
 	@echo '                  SAN=1          with the address and undefined-behaviour sanitizers,'
@@ -87,6 +102,25 @@ bench: all $(BUILD)/bench/machine ## speed and memory of training steps, checkpo
 
 bench-kernels: $(BENCHES) ## time single operations and compare them with the machine's bounds
 	@for b in $(sort $(BENCHES)); do $$b || exit 1; done
+
+PREFIX ?= /usr/local
+INTO   := $(DESTDIR)$(PREFIX)
+SHARE  := $(INTO)/share
+PAGES  := $(patsubst $(BUILD)/%,$(SHARE)/man/man1/%.1,$(MAIN) $(TOOLS))
+COMPLETE := $(SHARE)/bash-completion/completions
+install: all ## programs, manual pages, completion into DESTDIR/PREFIX (/usr/local)
+	install -d $(INTO)/bin $(SHARE)/man/man1 $(COMPLETE) $(SHARE)/doc/dsv3
+	install $(MAIN) $(TOOLS) $(INTO)/bin
+	for p in $(MAIN) $(TOOLS); do \
+	    sh scripts/manpage.sh $$p >$(SHARE)/man/man1/$${p##*/}.1 || exit 1; done
+	sh scripts/completion.sh $(BUILD) >$(COMPLETE)/dsv3
+	for p in $(notdir $(TOOLS)); do ln -sf dsv3 $(COMPLETE)/$$p; done
+	cp -R README.md configs docs $(SHARE)/doc/dsv3
+
+uninstall: ## what install has put there
+	rm -f $(addprefix $(INTO)/bin/,$(notdir $(MAIN) $(TOOLS))) \
+	    $(addprefix $(COMPLETE)/,$(notdir $(MAIN) $(TOOLS))) $(PAGES)
+	rm -rf $(SHARE)/doc/dsv3
 
 clean: ## remove BUILD
 	rm -rf $(BUILD)
@@ -132,6 +166,6 @@ $(BUILD)/flags $(BUILD)/version: FORCE
 	@echo '$(NOTE)' | cmp -s - $@ || echo '$(NOTE)' >$@
 
 FORCE:
-.PHONY: all help programs test fuzz lint demo bench bench-kernels clean FORCE
+.PHONY: all help programs test fuzz lint demo bench bench-kernels install uninstall clean FORCE
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -68,10 +68,10 @@ static int print_help(const struct command *command)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && !strcmp(argv[1], cmd_train.name)) launch_bound_spinning(argv);
+    const struct command *command = argc > 1 ? find_command(argv[1]) : NULL;
+    if (command == &cmd_train || command == &cmd_generate) launch_bound_spinning(argv);
     std_files_open();
     if (argc < 2) return fputs(usage, stderr), CODE_USAGE;
-    const struct command *command = find_command(argv[1]);
     if (is_help(argv[1])) return print_help(NULL);
     if (!strcmp(argv[1], "help")) return print_help(argc > 2 ? find_command(argv[2]) : NULL);
     if (!strcmp(argv[1], "--version")) return version_print("dsv3");

@@ -44,6 +44,7 @@ code src/train/z.c 'CUDA is not used here' '#include <nccl.h>'
 code src/base/z.c 'MPI is not used here' '#include <mpi.h>'
 code src/data/z.c 'HDF5 is not used here' '#include <hdf5.h>'
 code src/train/z.c 'libyaml is not used here' '#include <yaml.h>'
+code kernels/cpu/z.c 'one processor is not used here' '#include <immintrin.h>'
 code src/model/z.c 'extern in a .c file' 'extern int x;'
 code src/model/z.c 'HAVE_CUDA is tested only' '#ifdef HAVE_CUDA'
 code src/model/z.c 'typedef' 'typedef int thing;'
@@ -96,9 +97,9 @@ long '/* whole: one table */
 printf 'static const char *const x = "extern exit(1)"; /* typedef, HAVE_CUDA */\n' >>src/model/z.c
 tools/lint --fast src/model/z.c >/dev/null || fail 'found something that is allowed'
 
-# Warnings are errors.
+# Warnings are errors, where they are asked to be.
 printf '/* planted */\nstatic int unused;\n' >src/model/z.c
-if MAKEFLAGS= make BUILD="$tmp/build" "$tmp/build/src/model/z.o" >"$tmp/said" 2>&1; then
+if MAKEFLAGS= make WERROR=1 BUILD="$tmp/build" "$tmp/build/src/model/z.o" >"$tmp/said" 2>&1; then
     fail 'an unused variable was compiled'
 fi
 grep -q 'Werror=unused-variable' "$tmp/said" || fail "no word of the warning: $(cat "$tmp/said")"
