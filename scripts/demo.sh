@@ -61,6 +61,8 @@ And it goes on from "$prompt":
 
     $text
 
+Its curves: $("$BUILD/dsv3" report $run) (a page for a browser)
+
 What next?
     $BUILD/dsv3 check $config   every setting and where it came from
     less $run/metrics.jsonl                the numbers of every step

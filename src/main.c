@@ -13,11 +13,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct command *const commands[] = {&cmd_train, &cmd_plan, &cmd_check, &cmd_generate};
+static const struct command *const commands[] = {&cmd_train, &cmd_plan, &cmd_check, &cmd_generate,
+                                                 &cmd_report};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static const char usage[] = "usage: dsv3 train|plan|check FILE ...\n"
-                            "       dsv3 generate RUN ...\n"
+                            "       dsv3 generate|report RUN ...\n"
                             "       dsv3 --help | COMMAND --help | --version\n";
 
 static const char help[] =
@@ -32,6 +33,7 @@ static const char help[] =
     "  plan          memory and traffic of a run on any number of ranks, before it starts\n"
     "  check         validate a run file; print every resolved value and the size of the model\n"
     "  generate      a checkpoint continues a text\n"
+    "  report        pictures of the numbers of runs, one HTML page\n"
     "\n"
     "Options:\n"
     "  -h, --help    this page; dsv3 COMMAND --help: that of a command\n"
@@ -77,7 +79,8 @@ int main(int argc, char **argv)
     if (!strcmp(argv[1], "--version")) return version_print("dsv3");
     if (!command) {
         fprintf(stderr,
-                "dsv3: no command %s; expected train, plan, check or generate; see dsv3 --help\n",
+                "dsv3: no command %s; expected train, plan, check, generate or report; see dsv3 "
+                "--help\n",
                 argv[1]);
         return CODE_USAGE;
     }

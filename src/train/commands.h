@@ -15,5 +15,6 @@ struct command {
 
 extern const struct command cmd_train;    /* a training run, on the ranks of MPI_COMM_WORLD */
 extern const struct command cmd_generate; /* text from a checkpoint, on any ranks */
+extern const struct command cmd_report;   /* pictures of runs (src/report) */
 extern const struct command cmd_plan;     /* what a run takes; starts nothing, needs no MPI */
 extern const struct command cmd_check;    /* what a configuration resolves to; likewise */
