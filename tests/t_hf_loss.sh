@@ -5,7 +5,7 @@
 # The learning rate is too small for any weight to change before the evaluation.
 for golden in v3 v3_eps v2; do
     "$DSV3_BUILD/dsv3-ckpt" import "tests/golden/hf/$golden" "$tmp/$golden.in" >/dev/null
-    cp "tests/golden/hf/$golden/tokens.u16" "$tmp/train.u16"
+    cat "tests/golden/hf/$golden/tokens.u16" "tests/golden/hf/$golden/tokens.u16" >"$tmp/train.u16"
     cat >"$tmp/run.yaml" <<YAML
 base: $tmp/$golden.in/model.yaml
 run: {dir: $tmp/run, init_from: $tmp/$golden.in}

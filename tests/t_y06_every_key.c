@@ -42,8 +42,11 @@ static void check_round_trip(const struct config *cfg, const char *what)
     char *text_again = config_to_text(&again);
     EXPECT(!strcmp(text, text_again), "%s: text changes on reading back", what);
     EXPECT(config_hash(cfg) == config_hash(&again), "%s: hash changes on reading back", what);
+    struct config_train train = cfg->train; /* its texts are compared above */
+    train.sample_prompt = again.train.sample_prompt;
+    train.sample_tokenizer = again.train.sample_tokenizer;
     EXPECT(!memcmp(&cfg->model, &again.model, sizeof cfg->model) &&
-               !memcmp(&cfg->train, &again.train, sizeof cfg->train) &&
+               !memcmp(&train, &again.train, sizeof train) &&
                !memcmp(&cfg->optimizer, &again.optimizer, sizeof cfg->optimizer),
            "%s: values change on reading back", what);
     free(text);
