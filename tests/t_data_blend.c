@@ -48,6 +48,9 @@ static void check_order(const struct dataset *ds)
             EXPECT(fabs((double)count[k] - weight[k] * (double)g) <= 1, "source %d: %ld of %ld", k,
                    (long)count[k], (long)g);
         }
+        EXPECT(dataset_number_of(ds, s, count[s]) == g,
+               "sample %ld of source %d: number %ld, not %ld", (long)count[s], s,
+               (long)dataset_number_of(ds, s, count[s]), (long)g);
         place[s][count[s]++] = sample - ds->source[s].first_sample;
     }
     for (int s = 0; s < N_SOURCES; s++)

@@ -65,9 +65,18 @@ static void check_steps(void)
 static void check_eval_and_summary(void)
 {
     struct console c = console(25e6, 352e9);
-    console_eval(
-        &c, &(struct eval_report){.step = 50, .tokens = 65536, .loss = 2.10234, .seconds = 1.234});
+    struct eval_report r = {.step = 50,
+                            .all = {NULL, 65536, 2.10234},
+                            .n_sources = 1,
+                            .source = {{"a", 60000, 2.0}, {"b", 5536, 3.21167}},
+                            .seconds = 1.234};
+    console_eval(&c, &r);
     expect(&c, "eval:  50/250  loss: 2.10234  tokens: 65,536  time: 1.23 s\n");
+    c = console(25e6, 352e9);
+    r.n_sources = 2;
+    console_eval(&c, &r);
+    expect(&c, "eval:  50/250  loss: 2.10234  tokens: 65,536  time: 1.23 s  "
+               "sources: 2.00000, 3.21167\n");
 
     struct run_summary s = {.n_steps = 250,
                             .n_tokens = 512000,

@@ -10,7 +10,16 @@ set -- "data.train=$sources" 'data.heldout=[]' data.heldout_share=0.2 data.docum
 must_train one 1 "$@"
 must_train four 4 "$@"
 same one four 1e-5
-grep -q '"eval_loss"' "$tmp/one/metrics.jsonl" || fail 'no held-out loss'
+perl -MJSON::PP -ne '$o = decode_json($_); next unless defined $o->{eval_loss};
+    for (@{$o->{eval_sources}}) { $n += $_->{tokens}; $sum += $_->{tokens} * $_->{loss}; }
+    $n == $o->{eval_tokens} && abs($sum / $n - $o->{eval_loss}) < 1e-9 or die "sources: $_";
+    $o->{eval_sources}[1]{path} =~ /ids.u16$/ or die "no such source: $_";
+    $n_evals++;
+    $n = $sum = 0;
+    END { $n_evals > 0 or die "no held-out loss\n" }' "$tmp/one/metrics.jsonl" ||
+    fail 'see above'
+grep -q '^eval.*  sources: *[1-9][.0-9]*, [1-9][.0-9]*$' "$tmp/one.out" ||
+    fail 'no losses of sources'
 grep -q 'ids.u16: weight 0.75' "$tmp/one.out" || fail "no such source: $(cat "$tmp/one.out")"
 
 # Each source has its own limit of epochs: 60 steps x 8 take 120 of the small one, too many.

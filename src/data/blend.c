@@ -61,6 +61,20 @@ int64_t dataset_taken(const struct dataset *ds, int source, int64_t g)
     return ds->mix_start.taken[source] + n;
 }
 
+int64_t dataset_number_of(const struct dataset *ds, int source, int64_t k)
+{
+    const int64_t from = ds->mix_start.g;
+    int64_t low = from, high = from + 1; /* what has been taken before low is at most k */
+
+    k += ds->mix_start.taken[source];
+    while (dataset_taken(ds, source, high) <= k) high = from + 2 * (high - from);
+    while (high - low > 1) {
+        const int64_t middle = low + (high - low) / 2;
+        *(dataset_taken(ds, source, middle) <= k ? &low : &high) = middle;
+    }
+    return low;
+}
+
 int64_t dataset_sample_at(const struct dataset *ds, uint64_t seed, bool shuffle, int64_t g)
 {
     int64_t k;

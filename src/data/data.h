@@ -95,6 +95,10 @@ struct source_info dataset_source_info(const struct dataset *ds, int source);
 /* How many of the first g samples are of the source; g from the start of the mixture on. */
 int64_t dataset_taken(const struct dataset *ds, int source, int64_t g);
 
+/* The global number, counted from the start of the mixture on, of the source's sample that k others
+ * of it come before. */
+int64_t dataset_number_of(const struct dataset *ds, int source, int64_t k);
+
 /* The same of each source of a dataset that is not there, and whether two mixtures are the same:
  * as many sources, of the same shares. */
 void data_sources_taken(const struct data_sources *sources, const struct mix_start *start,

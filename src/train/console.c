@@ -135,11 +135,20 @@ void console_eval(const struct console *c, const struct eval_report *r)
 {
     char text[TEXT_NUMBER];
     put_step(c, "eval", r->step);
-    put_loss(c, r->loss, &r->bad);
+    put_loss(c, r->all.loss, &r->bad);
     key(c, "tokens");
-    fprintf(c->out, "%s  ", text_grouped(text, r->tokens));
+    fprintf(c->out, "%s  ", text_grouped(text, r->all.tokens));
     key(c, "time");
-    fprintf(c->out, "%.2f s\n", r->seconds);
+    fprintf(c->out, "%.2f s", r->seconds);
+    for (int s = 0; r->n_sources > 1 && s < r->n_sources; s++) {
+        fputs(s ? ", " : "  ", c->out);
+        if (s == 0) key(c, "sources");
+        if (r->source[s].tokens > 0)
+            fprintf(c->out, "%.5f", r->source[s].loss);
+        else
+            fputc('-', c->out);
+    }
+    fputc('\n', c->out);
     flush(c);
 }
 

@@ -1,20 +1,22 @@
 /*
  * eval.c - the held-out loss: a token-weighted mean over the first sequences of the held-out set,
- * the same ones whatever the number of ranks. When they do not come out even, the last round is
- * filled with sequences that have no labels, so that all ranks take part in every exchange.
+ * the same ones whatever the number of ranks, one source after the other. When those of a source
+ * do not come out even, its last round is filled with sequences that have no labels, so that all
+ * ranks take part in every exchange.
  */
 #include "base/clock.h"
 #include "base/place.h"
 #include "train/nonfinite.h"
 
-/* Sequences of this rank in a round; beyond the end: sequence 0, not valid. */
-static void request_round(struct run *run, int64_t round, int64_t n)
+/* The n sequences of a source; this rank's in a round. Beyond the end: its first, not valid. */
+static void request_round(struct run *run, int source, int64_t round, int64_t n)
 {
     const int B = run->cfg->train.micro_batch;
     const int64_t first = (round * run->mesh.dp + run->mesh.axis[AXIS_DP].rank) * B;
     for (int b = 0; b < B; b++) {
         run->valid[b] = first + b < n;
-        run->wanted[b] = run->valid[b] ? first + b : 0;
+        run->wanted[b] =
+            dataset_number_of(run->heldout_data, source, run->valid[b] ? first + b : 0);
     }
     reader_request(run->heldout_reader, run->wanted, B);
 }
@@ -27,29 +29,16 @@ static bool round_begins(struct run *run)
     return run->agreed.stop == 0;
 }
 
-/* Losses over the evaluated tokens: their sum and number, over all ranks. */
-static void add_up(struct run *run, int64_t n_label, double sums[2])
+/* The n sequences of a source: sums[0] becomes their loss and sums[1] the number of labels, of this
+ * rank's share. False: the run is to stop. */
+static bool eval_source(struct run *run, int source, int64_t n, double sums[2])
 {
-    run->be->copy(run->stream, &sums[0], run->model.loss_sum, sizeof(double));
-    run->be->zero(run->stream, run->model.loss_sum, sizeof(double));
-    run->be->stream_sync(run->stream);
-    sums[1] = (double)n_label / run->mesh.tp; /* every tp rank counted the whole micro-batch */
-    comm_all_reduce_host(&run->comm, AXIS_WORLD, sums, 2, REDUCE_SUM);
-}
-
-bool run_eval(struct run *run)
-{
-    const double start = clock_s();
-    place_stage("evaluation after step", run->progress.step);
     struct model *m = &run->model;
-    const int B = m->flow.B, asked = run->cfg->train.eval_sequences;
-    const int64_t have = dataset_samples(run->heldout_data);
-    const int64_t n = asked > 0 && asked < have ? asked : have;
-    const int64_t n_rounds = (n + (int64_t)B * run->mesh.dp - 1) / ((int64_t)B * run->mesh.dp);
+    const int64_t together = (int64_t)m->flow.B * run->mesh.dp;
     int64_t n_label[1 + MAX_MTP] = {0};
     bool complete = true;
-    for (int64_t round = 0; round < n_rounds; round++) {
-        request_round(run, round, n);
+    for (int64_t round = 0; round < (n + together - 1) / together; round++) {
+        request_round(run, source, round, n);
         const struct batch *batch = reader_try_wait(run->heldout_reader, &run->data_fault);
         complete = round_begins(run);
         if (!complete) break;
@@ -57,13 +46,38 @@ bool run_eval(struct run *run)
         model_count_labels(m, batch->token, batch->doc_start, run->valid, n_label);
         model_forward(m, false);
     }
-    double sums[2];
-    add_up(run, n_label[0], sums);
-    const struct eval_report report = {.step = run->progress.step,
-                                       .tokens = (int64_t)(sums[1] + 0.5),
-                                       .loss = sums[1] > 0 ? sums[0] / sums[1] : 0,
-                                       .bad = nonfinite_take_count(run),
-                                       .seconds = clock_s() - start};
+    run->be->copy(run->stream, &sums[0], m->loss_sum, sizeof(double));
+    run->be->zero(run->stream, m->loss_sum, sizeof(double));
+    run->be->stream_sync(run->stream);
+    sums[1] = (double)n_label[0] / run->mesh.tp; /* every tp rank counted the whole micro-batch */
+    return complete;
+}
+
+static struct eval_loss loss_of(const char *path, const double sums[2])
+{
+    return (struct eval_loss){path, (int64_t)(sums[1] + 0.5), sums[1] > 0 ? sums[0] / sums[1] : 0};
+}
+
+bool run_eval(struct run *run)
+{
+    const double start = clock_s();
+    place_stage("evaluation after step", run->progress.step);
+    const struct dataset *ds = run->heldout_data;
+    const int64_t asked = run->cfg->train.eval_sequences, have = dataset_samples(ds);
+    const int64_t n = asked > 0 && asked < have ? asked : have;
+    double sums[MAX_SOURCES][2] = {{0}}, all[2] = {0};
+    struct eval_report report = {.step = run->progress.step, .n_sources = dataset_sources(ds)};
+    bool complete = true;
+    for (int s = 0; s < report.n_sources && complete; s++)
+        complete = eval_source(run, s, dataset_taken(ds, s, n), sums[s]);
+    comm_all_reduce_host(&run->comm, AXIS_WORLD, sums[0], 2 * report.n_sources, REDUCE_SUM);
+    for (int s = 0; s < report.n_sources; s++) {
+        report.source[s] = loss_of(dataset_source_info(ds, s).path, sums[s]);
+        for (int i = 0; i < 2; i++) all[i] += sums[s][i];
+    }
+    report.all = loss_of(NULL, all);
+    report.bad = nonfinite_take_count(run);
+    report.seconds = clock_s() - start;
     comm_take_count(&run->comm); /* not part of any step */
     if (complete) metrics_eval(run->metrics, &report);
     return complete;

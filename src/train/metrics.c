@@ -208,17 +208,31 @@ void metrics_step(struct metrics *mx, const struct step_report *r)
     console_step(&mx->console, r, n_timed > 0 ? each * (double)(n_steps - r->step) : -1.0);
 }
 
+static json_t *sources_array(const struct eval_report *r)
+{
+    json_t *all = json_array();
+    for (int s = 0; s < r->n_sources; s++) {
+        json_t *o = json_object();
+        set(o, "path", json_string(r->source[s].path));
+        set(o, "loss", r->source[s].tokens > 0 ? real(r->source[s].loss) : json_null());
+        set(o, "tokens", json_integer(r->source[s].tokens));
+        json_array_append_new(all, o);
+    }
+    return all;
+}
+
 void metrics_eval(struct metrics *mx, const struct eval_report *r)
 {
     if (!mx->writes) return;
     json_t *o = json_object();
     set(o, "step", json_integer(r->step));
-    set(o, "eval_loss", real(r->loss));
+    set(o, "eval_loss", real(r->all.loss));
     set_bad_losses(o, &r->bad);
-    set(o, "eval_tokens", json_integer(r->tokens));
+    set(o, "eval_tokens", json_integer(r->all.tokens));
     set(o, "eval_s", real(r->seconds));
+    if (r->n_sources > 1) set(o, "eval_sources", sources_array(r));
     write_line(mx, o);
-    mx->sum.eval_loss = r->loss;
+    mx->sum.eval_loss = r->all.loss;
     mx->sum.time_s[TIME_EVAL] += r->seconds;
     console_eval(&mx->console, r);
 }

@@ -38,9 +38,16 @@ struct step_report {
     double time_s[N_TIMES]; /* of rank 0, this step; TIME_EVAL comes from metrics_eval instead */
 };
 
+struct eval_loss {
+    const char *path; /* of a source's first shard; NULL: of all sources */
+    int64_t tokens;   /* with a label */
+    double loss;      /* mean over them, nats */
+};
+
 struct eval_report {
-    int64_t step, tokens; /* tokens: with a label */
-    double loss;          /* mean over them, nats */
+    int64_t step;
+    struct eval_loss all, source[MAX_SOURCES];
+    int n_sources;
     struct bad_losses bad;
     double seconds;
 };
