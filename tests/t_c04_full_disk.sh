@@ -6,6 +6,7 @@ if [ -z "${own_mounts:-}" ] && unshare -rm true 2>/dev/null; then
 fi
 . tests/lib_train.sh
 . tests/lib_faulty.sh
+. tests/lib_stop.sh
 make_run
 saving="$small checkpoint.every=2 train.eval_every=0"
 faulty '' must_train whole 2 $saving train.steps=10 checkpoint.keep_last=0
@@ -54,15 +55,19 @@ latest_is small/one 2
 rm -r "$tmp/small/one"
 mount -o remount,size=$((bytes * 5)) "$tmp/small"
 
-# Filled by others while the save is on its way; free again before the last save.
+# Filled by others while the save is on its way; free again before the last save, for which a rank
+# waits.
 {
     until [ -e "$tmp/small/two/checkpoints/step-00000004.tmp" ]; do sleep 0.01; done
     cat /dev/zero >"$tmp/small/filled" 2>/dev/null || :
     until grep -q 'training goes on' "$tmp/small/two.err"; do sleep 0.01; done
     latest_is small/two 2
     rm "$tmp/small/filled"
+    within 60 'step 9' find_stopped small/two
+    kill -CONT "$stopped"
 } &
-faulty 'FAULTY_WRITE_MS=2' must_train small/two 2 $saving train.steps=10 checkpoint.on_error=warn
+faulty 'FAULTY_WRITE_MS=2' must_train small/two 2 $saving train.steps=10 checkpoint.on_error=warn \
+    debug.fault=stop debug.fault_rank=1 debug.fault_at='step 9, losses'
 wait $! || exit 1
 grep -q '^warning .*step 4: .*tensors-00000.h5.*: No space left on device; training goes on$' \
     "$tmp/small/two.err" || fail "two: $(cat "$tmp/small/two.err")"
