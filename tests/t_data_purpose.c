@@ -106,9 +106,28 @@ static void check_heldout(void)
     expect(one, false, -1, -1, "link.tok.zst is also trained on\0");
 }
 
+static void open_both(const char *both)
+{
+    struct data_sources s = data_source_at(both);
+    s.n = 2;
+    s.at[1] = s.at[0];
+    s.at[1].path[0] = ask.heldout;
+    dataset_open(&s, "train", FIXTURE_T, FIXTURE_VOCAB, false, NULL);
+}
+
+/* Sources of a mixture are of one tokenizer, too. */
+static void check_mixture(void)
+{
+    const char *one = shard_of("one.tok.zst", "bytes", 0x1111, 0);
+    ask.heldout = shard_of("other.tok.zst", "v3", 0x2222, 5000);
+    fixture_expect(open_both, one, CODE_DATA,
+                   "other.tok.zst: tokenizer \"v3\" (0x0000000000002222), but \0one.tok.zst has\0");
+}
+
 int main(void)
 {
     check_documents();
     check_heldout();
+    check_mixture();
     return test_end();
 }
