@@ -56,7 +56,7 @@ int main(void)
         {"seq-length", "data.sequence_length"},
         {"bf16", "train.compute_dtype"},
         {"train.precision", "train.compute_dtype"},
-        {"tensorboard-dir", "metrics.jsonl"},
+        {"tensorboard-dir", "run.tensorboard"},
         {"run.wandb", "metrics.jsonl"},
         {"wandb.project", "metrics.jsonl"},
         {"checkpoint.interval", "checkpoint.every"},

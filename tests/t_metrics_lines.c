@@ -1,15 +1,18 @@
 /* metrics.jsonl: the exact keys and numbers, whole lines, and only rank 0 writes. */
 // TEST ranks=1 timeout=20
+#include "base/clock.h"
 #include "metrics_rig.h"
 #include "test.h"
 
 #include <string.h>
 
 static const char *const before_experts =
-    "{\"step\":3,\"tokens\":6144,\"labels\":[2048,2044],\"loss\":0.10000000000000001,"
+    "{\"step\":3,\"tokens\":6144,\"epoch\":[0.25,1.5],\"labels\":[2048,2044],\"loss\":0."
+    "10000000000000001,"
     "\"mtp_loss\":2.0,\"balance_loss\":0.0001,\"bad_losses\":0,\"grad_norm\":null,"
     "\"skipped\":1,\"lr\":0.002,\"tok_s\":4096.0,\"step_s\":0.5,\"compute_s\":0.25,"
-    "\"comm_s\":0.125,\"bytes_intra\":1000000007,\"bytes_inter\":9007199254740992,";
+    "\"comm_s\":0.125,\"memory_bytes\":123456789,\"bytes_intra\":1000000007,\"bytes_inter\":"
+    "9007199254740992,";
 
 /* The whole line but for its end. */
 static const char *step_text(bool with_counts)
@@ -29,6 +32,20 @@ static const char *step_text(bool with_counts)
     return text;
 }
 
+/* Cuts the time from the end of every line; it is one between these two. */
+static void cut_times(char *text, const char *before, const char *after)
+{
+    static const char key[] = ",\"time\":\"";
+    for (char *line = text, *end; (end = strchr(line, '\n')); line = strchr(line, '\n') + 1) {
+        char *at = strstr(line, key), *time = at + strlen(key);
+        const size_t n = strlen(before);
+        EXPECT(at && at < end && end == time + n + 2 && !strncmp(time + n, "\"}", 2) &&
+                   strncmp(time, before, n) >= 0 && strncmp(time, after, n) <= 0,
+               "between %s and %s: %s", before, after, line);
+        if (at && at < end) memmove(at, end - 1, strlen(end - 1) + 1);
+    }
+}
+
 static char *read_all(const char *dir)
 {
     static char text[1 << 14];
@@ -44,8 +61,10 @@ static char *read_all(const char *dir)
 
 static void check_lines(struct config *cfg)
 {
-    char want[4096];
+    char want[4096], before[CLOCK_TEXT], after[CLOCK_TEXT];
+    clock_utc(before);
     metrics_run(cfg, 0);
+    clock_utc(after);
     snprintf(
         want, sizeof want,
         "{\"version\":\"1.2.3\",\"config_hash\":\"0000000000000abc\",\"mesh\":{\"dp\":4,\"tp\":2,"
@@ -57,7 +76,8 @@ static void check_lines(struct config *cfg)
         "\"0000000000005eed\",\"param_l2\":"
         "0.75}\n",
         step_text(false));
-    const char *got = read_all(cfg->run.dir);
+    char *got = read_all(cfg->run.dir);
+    cut_times(got, before, after);
     EXPECT(!strcmp(got, want), "\n%s\nexpected\n%s", got, want);
     cfg->run.overwrite = true; /* starts afresh; the debug keys come in */
     cfg->debug.token_hash = true;
@@ -65,6 +85,7 @@ static void check_lines(struct config *cfg)
     metrics_run(cfg, 0);
     snprintf(want, sizeof want, "%s,\"token_hash\":\"123456789abcdef0\"}\n", step_text(true));
     got = read_all(cfg->run.dir);
+    cut_times(got, before, clock_utc(after));
     EXPECT(strstr(got, want), "%s\nlacks\n%s", got, want);
     int n_lines = 0;
     for (const char *at = got; (at = strchr(at, '\n')); at++) n_lines++;

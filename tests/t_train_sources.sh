@@ -22,6 +22,20 @@ grep -q '^eval.*  sources: *[1-9][.0-9]*, [1-9][.0-9]*$' "$tmp/one.out" ||
     fail 'no losses of sources'
 grep -q 'ids.u16: weight 0.75' "$tmp/one.out" || fail "no such source: $(cat "$tmp/one.out")"
 
+# The epochs of each source: what the start foretold the last step reports. Memory only grows.
+perl -MJSON::PP -we 'my ($metrics, $out) = @ARGV;
+    my @foretold = map { /^ .*: weight .* (\S+) epochs in all/ ? $1 : () } `cat $out`;
+    my @steps = grep { defined $_->{loss} } map { decode_json($_) } `cat $metrics`;
+    my @last = map { sprintf "%.3g", $_ } @{$steps[-1]{epoch}};
+    die "epochs @last, foretold @foretold\n" unless @last == 2 && "@last" eq "@foretold";
+    my ($sum, $before) = (0, 1e6);
+    for (@steps) {
+        die "step $_->{step}: memory $_->{memory_bytes}\n" unless $_->{memory_bytes} >= $before;
+        $before = $_->{memory_bytes};
+        die "epoch $_->{epoch}[0]\n" unless $_->{epoch}[0] > $sum;
+        $sum = $_->{epoch}[0];
+    }' "$tmp/one/metrics.jsonl" "$tmp/one.out" || fail 'epochs or memory'
+
 # Each source has its own limit of epochs: 60 steps x 8 take 120 of the small one, too many.
 train epochs 2 "$@" train.steps=60 data.max_epochs=1 && fail 'more than one epoch was trained'
 [ "$code" = 78 ] || fail "exit code $code"

@@ -58,8 +58,16 @@ static int put_line(struct metrics *mx, const char *line, size_t bytes)
     return 0;
 }
 
+static void set(json_t *object, const char *key, json_t *value)
+{
+    CHECK(json_object_set_new(object, key, value) == 0, "no memory for metric %s", key);
+}
+
+/* Every line ends with the time at which it was written. */
 static void write_line(struct metrics *mx, json_t *object)
 {
+    char now[CLOCK_TEXT];
+    set(object, "time", json_string(clock_utc(now)));
     char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(17));
     CHECK(text, "no memory for a line of %s", mx->path);
     tensorboard_add(mx->tensorboard, object);
@@ -73,11 +81,6 @@ static void write_line(struct metrics *mx, json_t *object)
     if (mx->n_dropped++ == 0)
         warn_line("writing %s: %s; lines that cannot be written are left out", mx->path,
                   strerror(error));
-}
-
-static void set(json_t *object, const char *key, json_t *value)
-{
-    CHECK(json_object_set_new(object, key, value) == 0, "no memory for metric %s", key);
 }
 
 /* JSON has no NaN: a number that is not finite is null, never left out and never averaged away. */
@@ -153,11 +156,13 @@ static void set_bad_losses(json_t *object, const struct bad_losses *bad)
 
 static json_t *step_object(const struct config *cfg, const struct step_report *r)
 {
-    json_t *o = json_object(), *labels = json_array();
+    json_t *o = json_object(), *labels = json_array(), *epoch = json_array();
+    for (int i = 0; i < r->n_sources; i++) json_array_append_new(epoch, real(r->epoch[i]));
     for (int i = 0; i < r->n_stages; i++)
         json_array_append_new(labels, json_integer(r->n_label[i]));
     set(o, "step", json_integer(r->step));
     set(o, "tokens", json_integer(r->tokens));
+    set(o, "epoch", epoch);
     set(o, "labels", labels);
     set(o, "loss", real(r->loss));
     set(o, "mtp_loss", real(r->mtp_loss));
@@ -170,6 +175,7 @@ static json_t *step_object(const struct config *cfg, const struct step_report *r
     set(o, "step_s", real(r->step_s));
     set(o, "compute_s", real(r->compute_s));
     set(o, "comm_s", real(r->comm_s));
+    set(o, "memory_bytes", json_integer(r->memory_bytes));
     set(o, "bytes_intra", json_integer(r->bytes_intra));
     set(o, "bytes_inter", json_integer(r->bytes_inter));
     metrics_set_experts(o, cfg, r);

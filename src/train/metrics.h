@@ -34,8 +34,11 @@ struct step_report {
     const float *bias;                /* [n_moe_layers, E] selection biases after the step */
     int64_t dropped;                  /* always 0: dropless */
     double bias_min, bias_max;
-    uint64_t token_hash;    /* debug.token_hash */
-    double time_s[N_TIMES]; /* of rank 0, this step; TIME_EVAL comes from metrics_eval instead */
+    uint64_t token_hash; /* debug.token_hash */
+    int n_sources;
+    double epoch[MAX_SOURCES]; /* [n_sources] passes over each source since step 1 */
+    int64_t memory_bytes;      /* resident so far at most, of the rank that has most */
+    double time_s[N_TIMES];    /* of rank 0, this step; TIME_EVAL comes from metrics_eval instead */
 };
 
 struct eval_loss {

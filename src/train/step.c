@@ -5,6 +5,7 @@
  */
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/mem.h"
 #include "base/place.h"
 #include "train/nonfinite.h"
 
@@ -145,11 +146,14 @@ static void take_times(struct run *run, struct step_report *r, double start)
 {
     const struct comm_count count = comm_take_count(&run->comm);
     double bytes[2] = {(double)count.bytes_intra, (double)count.bytes_inter};
+    double memory = (double)mem_peak();
     comm_all_reduce_host(&run->comm, AXIS_WORLD, bytes, 2, REDUCE_SUM);
+    comm_all_reduce_host(&run->comm, AXIS_WORLD, &memory, 1, REDUCE_MAX);
     run_agree(run);
     comm_take_count(&run->comm); /* the report's own sums are no part of any step */
     r->bytes_intra = (int64_t)bytes[0];
     r->bytes_inter = (int64_t)bytes[1];
+    r->memory_bytes = (int64_t)memory;
     r->step_s = clock_s() - start;
     r->comm_s = count.seconds;
     r->compute_s = r->step_s - count.seconds - run->data_s;
@@ -207,6 +211,14 @@ static void check_given_back(const struct run *run)
               (long long)run->progress.step, arenas[i]->used, arenas[i]->name);
 }
 
+static void count_epochs(const struct run *run, struct step_report *r)
+{
+    r->n_sources = dataset_sources(run->train_data);
+    for (int s = 0; s < r->n_sources; s++)
+        r->epoch[s] = (double)dataset_taken(run->train_data, s, run->progress.samples) /
+                      (double)dataset_source_info(run->train_data, s).n_samples;
+}
+
 void run_step(struct run *run)
 {
     const double start = clock_s();
@@ -230,6 +242,7 @@ void run_step(struct run *run)
     run->progress = next;
     run->last_loss = r.loss;
     check_given_back(run);
+    count_epochs(run, &r);
     take_times(run, &r, start);
     if (run->agreed.spoiled > 0) nonfinite_end_update(run, &r);
     if (profiled) profile_stop(&(struct profile_step){r.step_s, run->data_s, r.comm_s});
