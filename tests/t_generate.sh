@@ -40,7 +40,7 @@ must_train one 1 "$@"
 must_train three 2 "$@" topology.tp=2 run.tensorboard=true run.expert_counts=true
 same plain one 0
 samples() {
-    grep '"sample"' "$tmp/$1/metrics.jsonl"
+    sed -n '/"sample"/s/,"time".*//p' "$tmp/$1/metrics.jsonl"
 }
 [ "$(samples one | wc -l)" = 2 ] || fail "samples: $(samples one)"
 [ "$(samples one)" = "$(samples three)" ] || fail "$(samples one) and $(samples three)"
@@ -49,6 +49,12 @@ perl -MJSON::PP -MList::Util=sum -ne '
     my $o = decode_json($_);
     for my $layer (@{$o->{expert_count} // []}) { die "$_\n" if sum(@$layer) != 256 * 4; $n++; }
     END { exit !($n == 6 * 4) }' "$tmp/three/metrics.jsonl" || fail 'expert_count'
+# Bytes, and a token after each document that is none.
+perl -MJSON::PP -ne 'my $o = decode_json($_);
+    next unless defined $o->{eval_loss};
+    my $token_bytes = $o->{eval_loss} / log(2) / $o->{eval_bits_per_byte};
+    die "$token_bytes bytes a token\n" unless $token_bytes > 0.9 && $token_bytes < 1;
+    $n++; END { exit !$n }' "$tmp/one/metrics.jsonl" || fail 'bits per byte'
 events=$(echo "$tmp/three/tensorboard"/events.out.tfevents.*)
 [ "$(grep -ac experts_entropy/moe_layer_03 "$events")" -gt 0 ] || fail "TensorBoard: $events"
 grep -q '^text: 3/6  of the lord they were' "$tmp/one.out" || fail "$(cat "$tmp/one.out")"

@@ -14,7 +14,7 @@ without_evals() {
     grep -v -e eval_loss -e param_hash "$tmp/$1/metrics.jsonl" >"$tmp/$1-steps/metrics.jsonl"
 }
 hash_of() {
-    grep param_hash "$tmp/$1/metrics.jsonl"
+    sed -n 's/.*\("param_hash":.*\),"time".*/\1/p' "$tmp/$1/metrics.jsonl" | grep .
 }
 
 options="train.steps=3 debug.param_hash=true debug.dump_step=3 data.heldout=$tmp/heldout-13.tok.zst"

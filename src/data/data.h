@@ -62,6 +62,7 @@ void dataset_weigh_by_size(struct dataset *ds);
 
 int64_t dataset_samples(const struct dataset *ds); /* of all sources: (tokens - 1) / T of each */
 int64_t dataset_tokens(const struct dataset *ds);
+double dataset_token_bytes(const struct dataset *ds);   /* of text a token, mean; 0: not known */
 int64_t dataset_documents(const struct dataset *ds);    /* that are listed, not those told by ids */
 uint64_t dataset_fingerprint(const struct dataset *ds); /* of contents, not of paths */
 uint64_t dataset_tokenizer(const struct dataset *ds);   /* hash of what made it; 0: not known */

@@ -279,6 +279,18 @@ int64_t dataset_tokens(const struct dataset *ds)
 {
     return ds->n_tokens;
 }
+double dataset_token_bytes(const struct dataset *ds)
+{
+    double bytes = 0, tokens = 0;
+    for (int i = 0; i < ds->n_shards; i++) {
+        const struct shard_info *info = &ds->shard[i].info;
+        if (info->text_bytes == 0) return 0;
+        bytes += (double)info->text_bytes;
+        tokens += (double)info->n_tokens;
+    }
+    return tokens > 0 ? bytes / tokens : 0;
+}
+
 int64_t dataset_documents(const struct dataset *ds)
 {
     return ds->n_documents;

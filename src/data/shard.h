@@ -31,6 +31,7 @@ struct shard_info {
     bool by_id;                     /* documents begin with each bos_id and end with each eod_id */
     char tokenizer[SHARD_TOKENIZER_BYTES];
     uint64_t tokenizer_hash;              /* 0: the file does not tell */
+    uint64_t text_bytes;                  /* that the ids stand for; 0: the file does not tell */
     uint64_t content_hash, document_hash; /* of ids and document ends, or of samples of them */
     uint64_t file_bytes;
 };

@@ -100,6 +100,7 @@ static void fill_info(struct shard *shard)
     info->pad_id = h->pad_id;
     memcpy(info->tokenizer, h->tokenizer, sizeof h->tokenizer - 1);
     info->tokenizer_hash = h->tokenizer_hash;
+    info->text_bytes = h->text_bytes;
     info->content_hash = h->content_hash;
     info->document_hash = h->document_hash;
     shard->vocab = h->vocab_size;

@@ -39,7 +39,8 @@ struct shard_header {
     uint64_t index_offset;           /* where that frame starts */
     uint64_t file_bytes;
     char tokenizer[SHARD_TOKENIZER_BYTES]; /* its name, NUL-padded */
-    uint8_t zero[64];
+    uint64_t text_bytes;                   /* of the text that the ids stand for; 0: not known */
+    uint8_t zero[56];
     uint64_t header_hash; /* XXH64 of the 248 bytes before */
 };
 _Static_assert(sizeof(struct shard_header) == SHARD_HEADER_BYTES, "the header is the file's");
@@ -51,6 +52,8 @@ struct shard_kind {
     uint64_t tokenizer_hash;
     int32_t bos_id, eod_id, pad_id; /* -1: none */
     int level;                      /* of zstd, 1 .. 22 */
+    const uint32_t *id_text_bytes;  /* of text that each id stands for that will be added, by id;
+                                       NULL: not known. Borrowed until the writer is gone */
 };
 
 /*

@@ -20,6 +20,7 @@ struct shard_writer {
     char *path, *temp;
     FILE *file;
     struct shard_header header;
+    const uint32_t *id_text_bytes;
     ZSTD_CCtx *zstd;
     XXH64_state_t *content_hash;
     char *ids, *packed; /* one frame before and after compression */
@@ -104,6 +105,7 @@ struct shard_writer *shard_writer_init(const char *path, const struct shard_kind
 
     memset(w, 0, sizeof *w);
     set_kind(&w->header, kind);
+    w->id_text_bytes = kind->id_text_bytes;
     w->path = strdup(path);
     w->temp = allocate(NULL, strlen(path) + sizeof ".tmp");
     sprintf(w->temp, "%s.tmp", path);
@@ -136,6 +138,7 @@ void shard_writer_add(struct shard_writer *w, const uint32_t *id, int64_t n)
     for (int64_t i = 0; i < n; i++) {
         check_id(w, id[i], i);
         if (id[i] > max) max = id[i];
+        if (w->id_text_bytes) w->header.text_bytes += w->id_text_bytes[id[i]];
         if (w->header.id_bytes == 2)
             ((uint16_t *)w->ids)[w->n_ids] = (uint16_t)id[i];
         else

@@ -136,6 +136,10 @@ void console_eval(const struct console *c, const struct eval_report *r)
     char text[TEXT_NUMBER];
     put_step(c, "eval", r->step);
     put_loss(c, r->all.loss, &r->bad);
+    if (r->token_bytes > 0) {
+        key(c, "bpb");
+        fprintf(c->out, "%.4f  ", eval_bits_per_byte(r));
+    }
     key(c, "tokens");
     fprintf(c->out, "%s  ", text_grouped(text, r->all.tokens));
     key(c, "time");

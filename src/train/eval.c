@@ -66,7 +66,9 @@ bool run_eval(struct run *run)
     const int64_t asked = run->cfg->train.eval_sequences, have = dataset_samples(ds);
     const int64_t n = asked > 0 && asked < have ? asked : have;
     double sums[MAX_SOURCES][2] = {{0}}, all[2] = {0};
-    struct eval_report report = {.step = run->progress.step, .n_sources = dataset_sources(ds)};
+    struct eval_report report = {.step = run->progress.step,
+                                 .token_bytes = dataset_token_bytes(ds),
+                                 .n_sources = dataset_sources(ds)};
     bool complete = true;
     for (int s = 0; s < report.n_sources && complete; s++)
         complete = eval_source(run, s, dataset_taken(ds, s, n), sums[s]);

@@ -235,6 +235,7 @@ void metrics_eval(struct metrics *mx, const struct eval_report *r)
     set(o, "eval_loss", real(r->all.loss));
     set_bad_losses(o, &r->bad);
     set(o, "eval_tokens", json_integer(r->all.tokens));
+    if (r->token_bytes > 0) set(o, "eval_bits_per_byte", real(eval_bits_per_byte(r)));
     set(o, "eval_s", real(r->seconds));
     if (r->n_sources > 1) set(o, "eval_sources", sources_array(r));
     write_line(mx, o);

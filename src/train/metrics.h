@@ -8,6 +8,8 @@
 #include "config/config.h"
 #include "topo/mesh.h"
 
+#include <math.h>
+
 enum phase_time { TIME_DATA, TIME_FORWARD_BACKWARD, TIME_COMM, TIME_OPTIMIZER, TIME_EVAL, N_TIMES };
 
 /* Token losses, of the main model and of MTP modules, that are not finite. */
@@ -49,11 +51,18 @@ struct eval_loss {
 
 struct eval_report {
     int64_t step;
+    double token_bytes; /* of held-out text a token, mean; 0: not known */
     struct eval_loss all, source[MAX_SOURCES];
     int n_sources;
     struct bad_losses bad;
     double seconds;
 };
+
+/* Of text that was not trained on; NaN: not known. */
+static inline double eval_bits_per_byte(const struct eval_report *r)
+{
+    return r->token_bytes > 0 ? r->all.loss / (M_LN2 * r->token_bytes) : NAN;
+}
 
 struct run_identity {
     const char *version;
@@ -87,9 +96,10 @@ struct metrics *metrics_open(const struct config *cfg, const struct mesh *mesh,
 void metrics_step(struct metrics *mx, const struct step_report *r);
 void metrics_eval(struct metrics *mx, const struct eval_report *r);
 
-/* A checkpoint is safe. */
 /* Text that the model made after that step, UTF-8. */
 void metrics_sample(struct metrics *mx, int64_t step, const char *text);
+
+/* A checkpoint is safe. */
 void metrics_checkpoint(struct metrics *mx, const struct checkpoint_report *r);
 
 /* debug.param_hash */

@@ -155,6 +155,7 @@ static const struct {
             {"mtp_loss", "loss/mtp"},
             {"balance_loss", "loss/balance"},
             {"eval_loss", "loss/heldout"},
+            {"eval_bits_per_byte", "loss/heldout_bits_per_byte"},
             {"grad_norm", "optimizer/grad_norm"},
             {"lr", "optimizer/learning_rate"},
             {"skipped", "optimizer/skipped_steps"},

@@ -337,6 +337,20 @@ static int32_t choose_eod(const struct job *job)
         job->o->tokenizer, *has ? has : " no special tokens");
 }
 
+/* Of the tokens around documents, nothing: they are not in the text. */
+static uint32_t *measure_ids(const struct job *job)
+{
+    const int64_t n = tokenizer_vocab_size(job->tok);
+    uint32_t *bytes = calloc((size_t)n, sizeof *bytes);
+    CHECK(bytes, "no memory for %lld tokens", (long long)n);
+    for (int64_t id = 0; id < n; id++) {
+        int64_t length = 0;
+        tokenizer_text(job->tok, (uint32_t)id, &length);
+        if (id != job->kind.bos_id && id != job->kind.eod_id) bytes[id] = (uint32_t)length;
+    }
+    return bytes;
+}
+
 static void choose_kind(struct job *job)
 {
     const int64_t n_ids = tokenizer_vocab_size(job->tok), vocab = job->o->vocab;
@@ -372,12 +386,15 @@ int write_shards(const struct options *o)
     if (o->heldout) refuse_to_replace(o->heldout, false, o->force);
     job.tok = options_tokenizer(o);
     choose_kind(&job);
+    uint32_t *const id_text_bytes = measure_ids(&job);
+    job.kind.id_text_bytes = id_text_bytes;
     job.corpus = corpus_try_open(o->path, o->n_paths, &form, &fault);
     CHECK_CODE(fault.code, job.corpus, "%s", fault.why);
     if (o->heldout) job.cut = cuts = choose_cuts(&job);
     write_ids(&job);
     report_notes(&job);
     finish(&job);
+    free(id_text_bytes);
     free(cuts);
     free(job.document);
     free(job.ids.id);
