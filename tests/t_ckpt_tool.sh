@@ -19,7 +19,7 @@ flip() {
 }
 
 "$ckpt" import tests/golden/hf/v3 "$root" >/dev/null
-says 0 '^        0                   0          -        0.1 MB  yes$' list "$root"
+says 0 '^        0                   0          -          -        0.1 MB  yes$' list "$root"
 says 0 'good: 53 tensors in 53 boxes and 1 file,' verify "$root/latest"
 says 0 'step-00000000: good' verify "$root"
 says 0 'no difference' diff "$root/latest" "$root/step-00000000"

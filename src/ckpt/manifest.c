@@ -34,16 +34,26 @@ static void put_text(FILE *out, const char *key, const char *text)
     json_decref(string);
 }
 
+static void put_loss(FILE *out, const char *key, double loss)
+{
+    if (isfinite(loss))
+        fprintf(out, " \"%s\": %.17g,\n", key, loss);
+    else
+        fprintf(out, " \"%s\": null,\n", key);
+}
+
 static void put_state(FILE *out, const struct ckpt_state *s)
 {
     fprintf(out, " \"step\": %" PRId64 ", \"tokens\": %" PRId64 ", \"samples\": %" PRId64 ",\n",
             s->step, s->tokens, s->samples);
     fprintf(out, " \"skipped\": %" PRId64 ", \"skipped_in_row\": %d,\n", s->skipped,
             s->skipped_in_row);
-    if (isfinite(s->loss))
-        fprintf(out, " \"loss\": %.17g,\n", s->loss);
-    else
-        fprintf(out, " \"loss\": null,\n");
+    put_loss(out, "loss", s->loss);
+    put_loss(out, "heldout_loss", s->heldout_loss);
+    if (s->best.tokens > 0)
+        fprintf(out,
+                " \"best\": {\"step\": %" PRId64 ", \"tokens\": %" PRId64 ", \"loss\": %.17g},\n",
+                s->best.step, s->best.tokens, s->best.loss);
     fprintf(out, " \"param_hash\": \"%016" PRIx64 "\",\n", s->param_hash);
     fprintf(out,
             " \"fingerprints\": {\"train\": \"%016" PRIx64 "\", \"heldout\": \"%016" PRIx64
@@ -194,11 +204,27 @@ static int get_id(struct parse *p, const json_t *ids, const char *key, int *x)
     return bad;
 }
 
+static double get_loss(const json_t *o, const char *key)
+{
+    const json_t *loss = json_object_get(o, key);
+    return json_is_number(loss) ? json_number_value(loss) : NAN;
+}
+
+static int get_best(struct parse *p, const json_t *o, struct ckpt_state *s)
+{
+    const json_t *best = json_object_get(o, "best");
+    if (!best) return 0;
+    if (get_integer(p, best, "step", 0, s->step, &s->best.step) ||
+        get_integer(p, best, "tokens", 1, INT64_MAX / 2, &s->best.tokens))
+        return -1;
+    s->best.loss = get_loss(best, "loss");
+    return isfinite(s->best.loss) ? 0 : wrong(p, "the loss of best is no number");
+}
+
 static int get_state(struct parse *p, const json_t *o, struct ckpt_state *s)
 {
     const json_t *ids = json_object_get(o, "ids");
     const json_t *mesh = json_object_get(o, "mesh"), *f = json_object_get(o, "fingerprints");
-    const json_t *loss = json_object_get(o, "loss");
     if (get_integer(p, o, "step", 0, INT64_MAX / 2, &s->step) ||
         get_integer(p, o, "tokens", 0, INT64_MAX / 2, &s->tokens) ||
         get_integer(p, o, "samples", 0, INT64_MAX / 2, &s->samples) ||
@@ -213,8 +239,9 @@ static int get_state(struct parse *p, const json_t *o, struct ckpt_state *s)
         get_int(p, mesh, "dp", &s->dp) || get_int(p, mesh, "tp", &s->tp) ||
         get_int(p, mesh, "ep", &s->ep))
         return -1;
-    s->loss = json_is_number(loss) ? json_number_value(loss) : NAN;
-    return 0;
+    s->loss = get_loss(o, "loss");
+    s->heldout_loss = get_loss(o, "heldout_loss");
+    return get_best(p, o, s);
 }
 
 static int get_file(struct parse *p, const json_t *o, struct ckpt_file *f)

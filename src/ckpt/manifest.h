@@ -50,10 +50,18 @@ struct ckpt_file {
 
 /* Everything of the run that is no tensor and no setting. What is random is a function of the seed
  * and of these. */
+/* A held-out loss that was the lowest of the run: after that step, mean over so many tokens. */
+struct ckpt_best {
+    int64_t step, tokens; /* tokens 0: none */
+    double loss;
+};
+
 struct ckpt_state {
     int64_t step, tokens, samples, skipped; /* see struct progress */
     int skipped_in_row;
-    double loss; /* of the step; NaN: none */
+    double loss;           /* of the step; NaN: none */
+    double heldout_loss;   /* after the step; NaN: none */
+    struct ckpt_best best; /* with checkpoint.keep_best: of those saved up to this step */
     uint64_t param_hash;
     uint64_t train_fingerprint, heldout_fingerprint, tokenizer_fingerprint; /* 0: none */
     int bos_id, eod_id, pad_id; /* of the training data; -1: none, or the shards do not tell */

@@ -257,21 +257,21 @@ int store_try_set_aside(const char *root, int64_t step, struct fault *fault)
     return bad ? -1 : moved;
 }
 
-bool store_is_old(const int64_t *steps, int i, int keep_last, int64_t keep_every, int64_t never)
+bool store_is_old(const int64_t *steps, int i, const struct store_keep *keep)
 {
-    return keep_last > 0 && i >= keep_last && steps[i] != never &&
-           (keep_every == 0 || steps[i] % keep_every != 0);
+    const int64_t step = steps[i];
+    return keep->last > 0 && i >= keep->last && step != keep->best && step != keep->written &&
+           (keep->every == 0 || step % keep->every != 0);
 }
 
-int store_try_prune(const char *root, int keep_last, int64_t keep_every, int64_t never,
-                    struct fault *fault)
+int store_try_prune(const char *root, const struct store_keep *keep, struct fault *fault)
 {
     char path[CKPT_PATH];
     int64_t *steps;
     const int n = store_try_list(root, &steps, fault);
     int bad = n < 0;
     for (int i = 0; !bad && i < n; i++)
-        if (store_is_old(steps, i, keep_last, keep_every, never))
+        if (store_is_old(steps, i, keep))
             bad = store_try_drop(store_path(path, root, steps[i]), fault);
     if (!bad && n > 0) bad = try_drop_temporary(root, steps[0], fault);
     free(steps);

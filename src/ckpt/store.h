@@ -54,14 +54,18 @@ int store_try_publish(const char *root, const struct manifest *manifest, struct 
  * copy of a checkpoint under that name, which is left alone. */
 int store_try_move_latest(const char *root, int64_t step, struct fault *fault);
 
-/* Removes all but the newest keep_last checkpoints, those of steps that keep_every divides (0:
- * none) and the one of step `never`; keep_last 0 keeps all. Left-over temporary directories of
- * steps up to the newest go, too. */
-int store_try_prune(const char *root, int keep_last, int64_t keep_every, int64_t never,
-                    struct fault *fault);
+/* Which checkpoints stay: the newest `last` (0: all), those of steps that `every` divides (0: none
+ * for that), the one of step `best` and the one of step `written` (-1: none). */
+struct store_keep {
+    int last;
+    int64_t every, best, written;
+};
+
+/* Removes the others. Left-over temporary directories of steps up to the newest go, too. */
+int store_try_prune(const char *root, const struct store_keep *keep, struct fault *fault);
 
 /* Whether the i-th of these steps, newest first, would be removed. */
-bool store_is_old(const int64_t *steps, int i, int keep_last, int64_t keep_every, int64_t never);
+bool store_is_old(const int64_t *steps, int i, const struct store_keep *keep);
 
 /* One checkpoint, finished or not: its manifest first, then its other files, then the directory,
  * which stays when anything else lies in it. Of a link only the link. */

@@ -157,6 +157,7 @@ struct config_checkpoint {
     bool on_exit, on_signal;
     int keep_last;      /* 0: all */
     int64_t keep_every; /* steps; 0: none */
+    bool keep_best;     /* of the lowest held-out loss, saved when it is found */
     enum on_error on_error;
     bool verify;        /* read back after writing */
     int64_t file_bytes; /* of each file, at most, unless one tensor is larger */

@@ -277,6 +277,9 @@ const struct key config_keys[] = {
         "the newest ones are kept; 0: all"),
     INT64("checkpoint.keep_every", checkpoint.keep_every, 0, "0",
           "those of steps that it divides are kept; 0: none for that"),
+    BOOL("checkpoint.keep_best", checkpoint.keep_best, "false",
+         "save one when a held-out loss is the lowest so far, and keep it until a lower one is "
+         "saved"),
     CHOICE(
         "checkpoint.on_error", checkpoint.on_error, on_errors, "stop",
         "one that cannot be written, or a line of metrics.jsonl: stop, or warn and train on; the "

@@ -236,6 +236,13 @@ static void eval_has_data(struct check *c)
                c->cfg->train.eval_every);
 }
 
+static void best_has_data(struct check *c)
+{
+    const struct config_data *d = &c->cfg->data;
+    if (c->cfg->checkpoint.keep_best && d->heldout.n == 0 && d->heldout_share == 0)
+        broken(c, "found true, expected false without data.heldout or data.heldout_share");
+}
+
 static void train_has_data(struct check *c)
 {
     if (c->cfg->data.train.n == 0) broken(c, "found no paths, expected at least one");
@@ -350,6 +357,7 @@ static const struct rule rules[] = {
     {{"train.global_batch_multiple", "train.global_batch_stages", "train.global_batch"},
      multiple_is_used},
     {{"train.eval_every", "data.heldout", "data.heldout_share"}, eval_has_data},
+    {{"checkpoint.keep_best", "data.heldout", "data.heldout_share"}, best_has_data},
     {{"optimizer.min_lr", "optimizer.lr"}, lr_order},
     {{"optimizer.lr_stages", "optimizer.schedule"}, lr_stages_match},
     {{"debug.dump_step", "train.steps"}, dump_in_run},

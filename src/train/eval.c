@@ -8,6 +8,8 @@
 #include "base/place.h"
 #include "train/nonfinite.h"
 
+#include <math.h>
+
 /* The n sequences of a source; this rank's in a round. Beyond the end: its first, not valid. */
 static void request_round(struct run *run, int source, int64_t round, int64_t n)
 {
@@ -58,6 +60,17 @@ static struct eval_loss loss_of(const char *path, const double sums[2])
     return (struct eval_loss){path, (int64_t)(sums[1] + 0.5), sums[1] > 0 ? sums[0] / sums[1] : 0};
 }
 
+/* Losses of other data, of which the number of tokens tells most, cannot be compared. */
+static void note_loss(struct run *run, const struct eval_report *r)
+{
+    const struct ckpt_best *best = &run->best;
+    const struct eval_loss *all = &r->all;
+    run->evaluated = (struct ckpt_best){r->step, all->tokens, all->loss};
+    run->new_best = run->cfg->checkpoint.keep_best && all->tokens > 0 && isfinite(all->loss) &&
+                    (all->tokens != best->tokens || all->loss < best->loss);
+    if (run->new_best) run->best = run->evaluated;
+}
+
 bool run_eval(struct run *run)
 {
     const double start = clock_s();
@@ -81,6 +94,8 @@ bool run_eval(struct run *run)
     report.bad = nonfinite_take_count(run);
     report.seconds = clock_s() - start;
     comm_take_count(&run->comm); /* not part of any step */
-    if (complete) metrics_eval(run->metrics, &report);
-    return complete;
+    if (!complete) return false;
+    metrics_eval(run->metrics, &report);
+    note_loss(run, &report);
+    return true;
 }

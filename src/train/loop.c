@@ -70,7 +70,10 @@ enum exit_code run_loop(struct run *run)
     const int64_t n_steps = run->cfg->train.steps, first = run->progress.step;
     bool evaluated = true;
     stop_prepare(run);
-    if (run->resumed && !run->has_eval) evaluated = evaluate(run); /* the run had ended before it */
+    if (run->resumed && !run->has_eval) { /* the run had ended before it */
+        evaluated = evaluate(run);
+        if (run->new_best) save_start(run);
+    }
     if (run->progress.step < n_steps)
         run_request_step(run, &run->progress);
     else if (run->mesh.rank == 0)

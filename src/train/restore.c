@@ -144,6 +144,10 @@ static void set_progress(struct run *run, const struct manifest *m)
         .step = s->step, .tokens = s->tokens, .samples = s->samples, .skipped = s->skipped};
     run->skipped_in_row = s->skipped_in_row;
     run->last_loss = s->loss;
+    run->evaluated = (struct ckpt_best){s->step, 0, s->heldout_loss};
+    if (run->cfg->checkpoint.keep_best && run->heldout_data &&
+        s->heldout_fingerprint == dataset_fingerprint(run->heldout_data))
+        run->best = s->best;
     data_order_resume(run, m);
 }
 
@@ -307,19 +311,21 @@ static void own_dir(struct run *run)
 
 void run_begin(struct run *run)
 {
-    double has_eval = 0;
+    double known[] = {0, 0}; /* to rank 0: has_eval, resumed_own */
     struct init_from init;
     place_at("weights");
     init_from_open(&init, run);
     if (run->mesh.rank == 0) own_dir(run);
     if (run->mesh.rank == 0 && run->resumed_own) {
         set_later_aside(run);
-        has_eval = rundir_cut_metrics(run->cfg->run.dir, run->progress.step);
+        known[0] = rundir_cut_metrics(run->cfg->run.dir, run->progress.step);
+        known[1] = 1;
     } else if (run->mesh.rank == 0) {
         remove_checkpoints(run);
     }
-    comm_all_reduce_host(&run->comm, AXIS_WORLD, &has_eval, 1, REDUCE_MAX);
-    run->has_eval = has_eval > 0;
+    comm_all_reduce_host(&run->comm, AXIS_WORLD, known, 2, REDUCE_MAX);
+    run->has_eval = known[0] > 0;
+    if (known[1] == 0) run->best = (struct ckpt_best){0}; /* is in another directory */
     if (!run->resumed) {
         optim_init_weights(&run->optim);
         init_from_load(&init, run);

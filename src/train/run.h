@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/cgroup.h"
+#include "ckpt/manifest.h"
 #include "comm/comm.h"
 #include "data/data.h"
 #include "kernels/profile.h"
@@ -64,6 +65,9 @@ struct run {
     int skipped_in_row;  /* steps, up to now */
     bool spoiled;        /* this rank's update in this step has made a number that is not finite */
     double last_loss;    /* of the last step */
+    struct ckpt_best evaluated; /* the last held-out loss */
+    struct ckpt_best best;      /* checkpoint.keep_best: the lowest whose weights are saved */
+    bool new_best;              /* that is `evaluated`, and is to be saved now */
     struct agreed agreed;
     struct saver *saver;         /* NULL: checkpoints are off */
     void *copy_of[3][N_BUCKETS]; /* in snapshot: masters and moments of a save */

@@ -12,6 +12,7 @@
 #include "train/pieces.h"
 #include "train/writer.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,16 +35,17 @@ struct saver {
     char *config;
     char root[CKPT_PATH];
     enum save_phase phase;
-    int64_t last_step;       /* that is safe; -1: none */
-    bool failed;             /* the last that was begun */
-    double last_s;           /* when the last one began */
-    double start_s, stall_s; /* of the save on its way */
+    int64_t last_step;          /* that is safe; -1: none */
+    bool failed;                /* the last that was begun */
+    struct ckpt_best safe_best; /* of the last that is safe */
+    double last_s;              /* when the last one began */
+    double start_s, stall_s;    /* of the save on its way */
 };
 
 bool save_wanted(const struct config *cfg)
 {
     const struct config_checkpoint *c = &cfg->checkpoint;
-    return c->every > 0 || c->every_minutes > 0 || c->on_exit || c->on_signal ||
+    return c->every > 0 || c->every_minutes > 0 || c->on_exit || c->on_signal || c->keep_best ||
            cfg->run.exit_after > 0;
 }
 
@@ -146,6 +148,7 @@ void save_init(struct run *run)
     struct saver *s = mem_alloc(sizeof *s, "checkpoints");
     run->saver = s;
     s->last_step = -1;
+    s->safe_best = run->best;
     s->last_s = clock_s();
     save_root(run->cfg, s->root);
     pieces_init(&s->pieces, run);
@@ -189,7 +192,8 @@ bool save_due(const struct run *run)
 {
     const struct config_checkpoint *c = &run->cfg->checkpoint;
     const bool at_step = c->every > 0 && run->progress.step % c->every == 0;
-    return run->saver && (at_step || (c->every_minutes > 0 && run->agreed.save_due > 0));
+    return run->saver &&
+           (at_step || run->new_best || (c->every_minutes > 0 && run->agreed.save_due > 0));
 }
 
 void save_tell(const struct run *run, struct agreed *mine)
@@ -226,6 +230,8 @@ static void note_state(struct run *run, struct saver *s)
         .skipped = p->skipped,
         .skipped_in_row = run->skipped_in_row,
         .loss = run->last_loss,
+        .heldout_loss = run->evaluated.step == p->step ? run->evaluated.loss : NAN,
+        .best = run->best,
         .train_fingerprint = dataset_fingerprint(run->train_data),
         .heldout_fingerprint = run->heldout_data ? dataset_fingerprint(run->heldout_data) : 0,
         .tokenizer_fingerprint = dataset_tokenizer(run->train_data),
@@ -260,6 +266,7 @@ static void give_up(struct run *run, struct saver *s, const struct fault *mine)
     const bool ends = run->progress.step == run->cfg->train.steps || run->agreed.stop > 0;
     s->phase = SAVE_IDLE;
     s->failed = true;
+    if (run->best.step == step) run->best = s->safe_best;
     if (run->mesh.rank == 0) store_try_drop(store_tmp_path(tmp, s->root, step), &fault);
     snprintf(why, sizeof why, "checkpoint of step %lld: %s", (long long)step, mine->why);
     /* Numbers that are not finite are no matter of the disk. */
@@ -276,6 +283,7 @@ void save_start(struct run *run)
     save_wait(run);
     place_at("checkpoint");
     s->start_s = s->last_s = clock_s();
+    run->new_best = false;
     note_state(run, s);
     owner_check(run->owner);
     if (run->mesh.rank == 0 && !try_check_space(s, &fault))
@@ -332,6 +340,7 @@ static void finish(struct run *run, struct saver *s)
     s->phase = SAVE_IDLE;
     s->failed = false;
     s->last_step = s->manifest.state.step;
+    s->safe_best = s->manifest.state.best;
     metrics_checkpoint(run->metrics, &(struct checkpoint_report){
                                          .step = s->last_step,
                                          .bytes = s->file_bytes,
@@ -350,10 +359,13 @@ void save_advance(struct run *run)
         const struct config_checkpoint *c = &run->cfg->checkpoint;
         gather_boxes(run, s);
         s->phase = SAVE_PUBLISHING;
+        const struct ckpt_state *state = &s->manifest.state;
         /* While steps are skipped the older ones may be the last that are of use. */
-        const int keep = s->manifest.state.skipped_in_row > 0 ? 0 : c->keep_last;
-        if (run->mesh.rank == 0)
-            writer_publish(&s->writer, s->root, &s->manifest, keep, c->keep_every);
+        const struct store_keep keep = {.last = state->skipped_in_row > 0 ? 0 : c->keep_last,
+                                        .every = c->keep_every,
+                                        .best = state->best.tokens > 0 ? state->best.step : -1,
+                                        .written = state->step};
+        if (run->mesh.rank == 0) writer_publish(&s->writer, s->root, &s->manifest, &keep);
     } else {
         finish(run, s);
     }

@@ -181,8 +181,7 @@ static void publish(struct writer *w)
         warn_line("%s; checkpoints are good without that link", fault.why);
         w->told_latest = true;
     }
-    if (store_try_prune(w->root, w->keep_last, w->keep_every, step, &fault))
-        warn_line("old checkpoints: %s", fault.why);
+    if (store_try_prune(w->root, &w->keep, &fault)) warn_line("old checkpoints: %s", fault.why);
 }
 
 static void *work(void *arg)
@@ -213,12 +212,11 @@ void writer_start(struct writer *w, const struct layout *layout)
 }
 
 void writer_publish(struct writer *w, const char *root, const struct manifest *manifest,
-                    int keep_last, int64_t keep_every)
+                    const struct store_keep *keep)
 {
     w->root = root;
     w->manifest = manifest;
-    w->keep_last = keep_last;
-    w->keep_every = keep_every;
+    w->keep = *keep;
     start_thread(w);
 }
 

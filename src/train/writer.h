@@ -26,8 +26,7 @@ struct writer {
     const struct layout *layout;     /* NULL: another rank writes it */
     const char *root;                /* of a job that publishes */
     const struct manifest *manifest; /* the same; NULL: the job writes boxes */
-    int keep_last;
-    int64_t keep_every;
+    struct store_keep keep;
     bool told_latest;
     double safe_s; /* when it had its name */
     pthread_t thread;
@@ -47,7 +46,7 @@ void writer_start(struct writer *w, const struct layout *layout);
 
 /* The manifest; then old checkpoints go. */
 void writer_publish(struct writer *w, const char *root, const struct manifest *manifest,
-                    int keep_last, int64_t keep_every);
+                    const struct store_keep *keep);
 
 bool writer_done(const struct writer *w); /* also when nothing was started */
 void writer_join(struct writer *w);

@@ -31,6 +31,13 @@ static void differ_hash(struct pair *p, const char *name, uint64_t a, uint64_t b
     p->n_differences++;
 }
 
+static void differ_loss(struct pair *p, const char *name, double a, double b)
+{
+    if (a == b || (isnan(a) && isnan(b))) return;
+    printf("state   %s: %.9g, %.9g\n", name, a, b);
+    p->n_differences++;
+}
+
 static void diff_state(struct pair *p)
 {
     const struct manifest *m = &p->c[0].manifest, *o = &p->c[1].manifest;
@@ -44,10 +51,9 @@ static void diff_state(struct pair *p)
     differ_number(p, "samples", a->samples, b->samples);
     differ_number(p, "skipped", a->skipped, b->skipped);
     differ_number(p, "skipped_in_row", a->skipped_in_row, b->skipped_in_row);
-    if (a->loss != b->loss && !(isnan(a->loss) && isnan(b->loss))) {
-        printf("state   loss: %.9g, %.9g\n", a->loss, b->loss);
-        p->n_differences++;
-    }
+    differ_loss(p, "loss", a->loss, b->loss);
+    differ_loss(p, "held-out loss", a->heldout_loss, b->heldout_loss);
+    differ_number(p, "step of the best", a->best.step, b->best.step);
     differ_hash(p, "param_hash", a->param_hash, b->param_hash);
     differ_hash(p, "train data", a->train_fingerprint, b->train_fingerprint);
     differ_hash(p, "held-out data", a->heldout_fingerprint, b->heldout_fingerprint);

@@ -285,6 +285,7 @@ static int write_checkpoint(struct import *im, const char *root, float *buffer, 
     struct writing w = {.im = im, .fd = -1, .buffer = buffer};
     snprintf(w.m.version, sizeof w.m.version, "%s, imported", version_commit());
     w.m.state = (struct ckpt_state){.loss = NAN,
+                                    .heldout_loss = NAN,
                                     .bos_id = -1,
                                     .eod_id = -1,
                                     .pad_id = -1,

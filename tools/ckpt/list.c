@@ -25,18 +25,40 @@ static int try_steps(const char *root, int64_t **steps, struct fault *fault)
     return fault_set(fault, CODE_NO_INPUT, "%s: found no checkpoint (step-NNNNNNNN)", root);
 }
 
-static void print_row(const char *root, int64_t step)
+/* The step of the best held-out loss, as the newest readable checkpoint knows it; -1: none. */
+static int64_t best_step(const char *root, const int64_t *steps, int n)
+{
+    int64_t best = -1;
+    bool found = false;
+    for (int i = 0; i < n && !found; i++) {
+        char path[CKPT_PATH];
+        struct manifest m;
+        struct fault fault;
+        found = !manifest_try_read(&m, store_path(path, root, steps[i]), &fault);
+        if (found && m.state.best.tokens > 0) best = m.state.best.step;
+        manifest_free(&m);
+    }
+    return best;
+}
+
+static const char *loss_text(char text[32], double loss)
+{
+    snprintf(text, 32, isfinite(loss) ? "%.5f" : "-", loss);
+    return text;
+}
+
+static void print_row(const char *root, int64_t step, bool is_best)
 {
     struct manifest m;
     struct fault fault;
-    char path[CKPT_PATH], tokens[TEXT_NUMBER], loss[32] = "-";
-    if (manifest_try_read(&m, store_path(path, root, step), &fault)) {
-        printf("%9" PRId64 "  %18s  %9s  %12s  no: %s\n", step, "-", "-", "-", fault.why);
-    } else {
-        if (isfinite(m.state.loss)) snprintf(loss, sizeof loss, "%.5f", m.state.loss);
-        printf("%9" PRId64 "  %18s  %9s  %9.1f MB  yes\n", step,
-               text_grouped(tokens, m.state.tokens), loss, (double)total_bytes(&m) * 1e-6);
-    }
+    char path[CKPT_PATH], tokens[TEXT_NUMBER], loss[2][32];
+    if (manifest_try_read(&m, store_path(path, root, step), &fault))
+        printf("%9" PRId64 "  %18s  %9s  %9s  %12s  no: %s\n", step, "-", "-", "-", "-", fault.why);
+    else
+        printf("%9" PRId64 "  %18s  %9s  %9s  %9.1f MB  yes%s\n", step,
+               text_grouped(tokens, m.state.tokens), loss_text(loss[0], m.state.loss),
+               loss_text(loss[1], m.state.heldout_loss), (double)total_bytes(&m) * 1e-6,
+               is_best ? ", best" : "");
     manifest_free(&m);
 }
 
@@ -47,8 +69,9 @@ int cmd_list(const struct options *o)
     int64_t *steps;
     const int n = try_steps(store_resolve_root(root, o->arg[0]), &steps, &fault);
     if (n < 0) return report(&fault);
-    printf("%9s  %18s  %9s  %12s  valid\n", "step", "tokens", "loss", "size");
-    for (int i = n - 1; i >= 0; i--) print_row(root, steps[i]);
+    const int64_t best = best_step(root, steps, n);
+    printf("%9s  %18s  %9s  %9s  %12s  valid\n", "step", "tokens", "loss", "held-out", "size");
+    for (int i = n - 1; i >= 0; i--) print_row(root, steps[i], steps[i] == best);
     printf("valid: manifest, names and sizes; `dsv3-ckpt verify` reads and checks everything\n");
     free(steps);
     return CODE_DONE;
@@ -135,13 +158,18 @@ int cmd_prune(const struct options *o)
     const int n = try_steps(store_resolve_root(root, o->arg[0]), &steps, &fault);
     if (n < 0) return report(&fault);
     const int n_kept = n < o->keep_last ? n : o->keep_last;
+    const struct store_keep keep = {.last = o->keep_last,
+                                    .every = o->keep_every,
+                                    .best = best_step(root, steps, n),
+                                    .written = -1};
     int bad = n_kept == n ? 0 : try_check_kept(root, steps, n_kept, &fault);
     for (int i = n - 1; i >= 0 && !bad; i--)
         printf("%s: %s\n", store_path(path, root, steps[i]),
-               !store_is_old(steps, i, o->keep_last, o->keep_every, -1) ? "kept"
-               : o->dry_run                                             ? "would be removed"
-                                                                        : "removed");
-    if (!bad && !o->dry_run) bad = store_try_prune(root, o->keep_last, o->keep_every, -1, &fault);
+               steps[i] == keep.best            ? "kept, best held-out loss"
+               : !store_is_old(steps, i, &keep) ? "kept"
+               : o->dry_run                     ? "would be removed"
+                                                : "removed");
+    if (!bad && !o->dry_run) bad = store_try_prune(root, &keep, &fault);
     free(steps);
     return bad ? report(&fault) : CODE_DONE;
 }

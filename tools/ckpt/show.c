@@ -19,6 +19,10 @@ static void print_state(const struct manifest *m)
     printf("step %" PRId64 ", %s tokens, %s samples, %" PRId64 " skipped", s->step,
            text_grouped(tokens, s->tokens), text_grouped(samples, s->samples), s->skipped);
     if (isfinite(s->loss)) printf(", loss %.9g", s->loss);
+    if (isfinite(s->heldout_loss)) printf(", held-out loss %.9g", s->heldout_loss);
+    if (s->best.tokens > 0)
+        printf("\nbest held-out loss up to here: %.9g after step %" PRId64, s->best.loss,
+               s->best.step);
     printf("\nparam_hash %016" PRIx64 ", data %016" PRIx64 ", held out %016" PRIx64
            ", tokenizer %016" PRIx64 "\n",
            s->param_hash, s->train_fingerprint, s->heldout_fingerprint, s->tokenizer_fingerprint);
