@@ -12,6 +12,8 @@ static const int64_t counts[2][3] = {{1, 2, 3}, {4, 0, 2}};
 static const float biases[2][3] = {{0.5f, -0.25f, 0}, {0, 0.125f, 0}};
 static const struct step_report metrics_report = {.step = 3,
                                                   .tokens = 6144,
+                                                  .samples = 48,
+                                                  .skipped_samples = 16,
                                                   .step_tokens = 2048,
                                                   .n_stages = 2,
                                                   .n_label = labels,

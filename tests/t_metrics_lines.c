@@ -7,8 +7,8 @@
 #include <string.h>
 
 static const char *const before_experts =
-    "{\"step\":3,\"tokens\":6144,\"epoch\":[0.25,1.5],\"labels\":[2048,2044],\"loss\":0."
-    "10000000000000001,"
+    "{\"step\":3,\"tokens\":6144,\"epoch\":[0.25,1.5],\"samples\":48,\"skipped_samples\":16,"
+    "\"labels\":[2048,2044],\"loss\":0.10000000000000001,"
     "\"mtp_loss\":2.0,\"balance_loss\":0.0001,\"bad_losses\":0,\"grad_norm\":null,"
     "\"skipped\":1,\"lr\":0.002,\"tok_s\":4096.0,\"step_s\":0.5,\"compute_s\":0.25,"
     "\"comm_s\":0.125,\"memory_bytes\":123456789,\"bytes_intra\":1000000007,\"bytes_inter\":"

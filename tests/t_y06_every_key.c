@@ -27,6 +27,7 @@ static bool other_value(const struct config *cfg, const struct key *key, char *b
     case KEY_TEXT: snprintf(buf, n, "\"other: 'text' \\\\ \\\"#\""); return true;
     case KEY_SOURCES: snprintf(buf, n, "[other, no, \"1\", a b]"); return true;
     case KEY_STAGES: snprintf(buf, n, "[{until: 7e11, value: 1, shape: linear}]"); return true;
+    case KEY_RANGES: snprintf(buf, n, "[[7, 9], [3, 5]]"); return true;
     case KEY_FIXED:
     case KEY_SAME: return false;
     }

@@ -42,12 +42,34 @@ static void put_loss(FILE *out, const char *key, double loss)
         fprintf(out, " \"%s\": null,\n", key);
 }
 
+static void put_rollbacks(FILE *out, const struct ckpt_state *s)
+{
+    const struct ranges *set = &s->rollbacks.samples;
+    fprintf(out, " \"skipped_samples\": %" PRId64 ", \"rollbacks\": %d, \"rollback_samples\": [",
+            s->passed, s->rollbacks.n);
+    for (int i = 0; i < set->n; i++)
+        fprintf(out, "%s[%" PRId64 ", %" PRId64 "]", i ? ", " : "", set->at[i].first,
+                set->at[i].end);
+    fprintf(out, "],\n");
+}
+
+static void put_recent(FILE *out, const struct ckpt_recent *recent)
+{
+    if (recent->n == 0) return;
+    fprintf(out, " \"recent\": [");
+    for (int i = 0; i < recent->n; i++)
+        fprintf(out, "%s[%.17g, %.17g]", i ? ", " : "", recent->loss[i], recent->grad_norm[i]);
+    fprintf(out, "],\n");
+}
+
 static void put_state(FILE *out, const struct ckpt_state *s)
 {
     fprintf(out, " \"step\": %" PRId64 ", \"tokens\": %" PRId64 ", \"samples\": %" PRId64 ",\n",
             s->step, s->tokens, s->samples);
     fprintf(out, " \"skipped\": %" PRId64 ", \"skipped_in_row\": %d,\n", s->skipped,
             s->skipped_in_row);
+    put_rollbacks(out, s);
+    put_recent(out, &s->recent);
     put_loss(out, "loss", s->loss);
     put_loss(out, "heldout_loss", s->heldout_loss);
     if (s->best.tokens > 0)
@@ -210,6 +232,35 @@ static double get_loss(const json_t *o, const char *key)
     return json_is_number(loss) ? json_number_value(loss) : NAN;
 }
 
+static int get_rollbacks(struct parse *p, const json_t *o, struct ckpt_state *s)
+{
+    const json_t *samples = json_object_get(o, "rollback_samples");
+    if (!samples) return 0; /* written before there were any */
+    if (get_integer(p, o, "skipped_samples", 0, s->samples, &s->passed) ||
+        get_int(p, o, "rollbacks", &s->rollbacks.n))
+        return -1;
+    for (size_t i = 0; i < json_array_size(samples); i++) {
+        const json_t *pair = json_array_get(samples, i);
+        const int64_t first = json_integer_value(json_array_get(pair, 0));
+        const int64_t end = json_integer_value(json_array_get(pair, 1));
+        if (first < 0 || first >= end || !ranges_add(&s->rollbacks.samples, first, end))
+            return wrong(p, "rollback_samples are no ranges, or too many");
+    }
+    return 0;
+}
+
+static int get_recent(struct parse *p, const json_t *o, struct ckpt_recent *recent)
+{
+    const json_t *list = json_object_get(o, "recent");
+    if (json_array_size(list) > CKPT_RECENT) return wrong(p, "recent has too many steps");
+    for (; recent->n < (int)json_array_size(list); recent->n++) {
+        const json_t *pair = json_array_get(list, (size_t)recent->n);
+        recent->loss[recent->n] = json_number_value(json_array_get(pair, 0));
+        recent->grad_norm[recent->n] = json_number_value(json_array_get(pair, 1));
+    }
+    return 0;
+}
+
 static int get_best(struct parse *p, const json_t *o, struct ckpt_state *s)
 {
     const json_t *best = json_object_get(o, "best");
@@ -241,7 +292,7 @@ static int get_state(struct parse *p, const json_t *o, struct ckpt_state *s)
         return -1;
     s->loss = get_loss(o, "loss");
     s->heldout_loss = get_loss(o, "heldout_loss");
-    return get_best(p, o, s);
+    return get_best(p, o, s) || get_rollbacks(p, o, s) || get_recent(p, o, &s->recent) ? -1 : 0;
 }
 
 static int get_file(struct parse *p, const json_t *o, struct ckpt_file *f)

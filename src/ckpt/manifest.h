@@ -15,6 +15,7 @@
 
 #include "base/dtype.h"
 #include "base/err.h"
+#include "base/range.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -56,8 +57,21 @@ struct ckpt_best {
     double loss;
 };
 
+/* What a spike is measured by: losses and gradient norms of the last steps, oldest first. */
+enum { CKPT_RECENT = 1024 };
+struct ckpt_recent {
+    int n;
+    double loss[CKPT_RECENT], grad_norm[CKPT_RECENT];
+};
+
+/* All zero in checkpoints without them. */
+struct ckpt_rollbacks {
+    int n;
+    struct ranges samples; /* that they passed over, ahead of the checkpoint as well */
+};
+
 struct ckpt_state {
-    int64_t step, tokens, samples, skipped; /* see struct progress */
+    int64_t step, tokens, samples, passed, skipped; /* see struct progress */
     int skipped_in_row;
     double loss;           /* of the step; NaN: none */
     double heldout_loss;   /* after the step; NaN: none */
@@ -73,6 +87,8 @@ struct ckpt_state {
         int64_t samples, taken;
     } source[CKPT_SOURCES];
     int64_t mixed_from;
+    struct ckpt_rollbacks rollbacks;
+    struct ckpt_recent recent;
 };
 
 struct manifest {

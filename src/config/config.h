@@ -9,6 +9,7 @@
 
 #include "base/dtype.h"
 #include "base/err.h"
+#include "base/range.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -80,6 +81,7 @@ struct config_data {
     bool document_mask; /* attention and labels stay inside a document */
     bool shuffle;
     int max_epochs; /* 0: repeat for ever; otherwise running out is an error before the start */
+    struct ranges skip_samples; /* numbers in the run's order; never trained on */
 };
 
 enum scoring { SCORING_SIGMOID, SCORING_SOFTMAX };
@@ -111,6 +113,8 @@ struct config_model {
     double initializer_range;
 };
 
+enum on_spike { ON_SPIKE_NONE, ON_SPIKE_ROLLBACK };
+enum { MAX_SPIKE_WINDOW = 1024, MAX_ROLLBACKS = 256 };
 enum schedule_unit { UNIT_TOKENS, UNIT_STEPS };
 struct config_train {
     int64_t steps;
@@ -135,6 +139,11 @@ struct config_train {
     double mtp_loss_weight;
     struct stages mtp_loss_weight_stages;
     int max_nonfinite_steps; /* in a row that are skipped; one more ends the run */
+    enum on_spike on_spike;
+    double spike_loss, spike_grad_norm; /* times the median; 0: not looked at */
+    int spike_window;                   /* steps of which that is the median */
+    int skip_before, skip_after;        /* batches passed over beside that of the spike */
+    int max_rollbacks;                  /* in the whole run */
 };
 
 enum lr_schedule { LR_CONSTANT, LR_COSINE, LR_LINEAR, LR_STAGES };

@@ -12,6 +12,7 @@ static const char *const scorings[] = {"sigmoid", "softmax", NULL};
 static const char *const topk_methods[] = {"noaux_tc", "greedy", "group_limited_greedy", NULL};
 static const char *const rope_types[] = {"default", "yarn", NULL};
 static const char *const mtp_hiddens[] = {"normed", "raw", NULL};
+static const char *const on_spikes[] = {"none", "rollback", NULL};
 static const char *const units[] = {"tokens", "steps", NULL};
 static const char *const dtypes[] = {"f32", "bf16", NULL}; /* DTYPE_F32, DTYPE_BF16 */
 static const char *const bad_values[] = {"nan", "inf", "huge", NULL};
@@ -55,6 +56,10 @@ enum { MAX_LAYERS = 1 << 10, MAX_WIDTH = 1 << 18, MAX_VOCAB = 1 << 24, MAX_EXPER
 #define STAGES(name, field, lo, hi, flags, text)                                                   \
     {                                                                                              \
         name, KEY_STAGES, AT(field), lo, hi, flags, NULL, "[]", text                               \
+    }
+#define RANGES(name, field, text)                                                                  \
+    {                                                                                              \
+        name, KEY_RANGES, AT(field), 0, MAX_COUNT, 0, NULL, "[]", text                             \
     }
 #define TOKEN_ID(name, field, meaning)                                                             \
     {                                                                                              \
@@ -113,6 +118,9 @@ const struct key config_keys[] = {
     BOOL("data.shuffle", data.shuffle, "true", "read the samples of an epoch in a random order"),
     INT("data.max_epochs", data.max_epochs, 0, INT_MAX, "0",
         "passes over the data; needing more is an error; 0: no limit"),
+    RANGES("data.skip_samples", data.skip_samples,
+           "samples that are passed over: ranges of numbers as `samples` in metrics.jsonl counts "
+           "them, without the end"),
 
     INT("model.vocab_size", model.vocab_size, 2, MAX_VOCAB, NULL, "token ids"),
     INT("model.hidden_size", model.hidden_size, 1, MAX_WIDTH, NULL, "width of the model"),
@@ -244,6 +252,21 @@ const struct key config_keys[] = {
     INT("train.max_nonfinite_steps", train.max_nonfinite_steps, 0, INT_MAX, "3",
         "steps in a row that are skipped when a loss or gradient is not finite; one more ends the "
         "run"),
+    CHOICE("train.on_spike", train.on_spike, on_spikes, "none",
+           "rollback: after a spike, or a number that is not finite, return to a checkpoint before "
+           "it and pass over its samples"),
+    NUMBER("train.spike_loss", train.spike_loss, 0, INFINITY, 0, "1.5",
+           "a loss above so many times its median is a spike; 0: none is"),
+    NUMBER("train.spike_grad_norm", train.spike_grad_norm, 0, INFINITY, 0, "10",
+           "the same of gradient norms"),
+    INT("train.spike_window", train.spike_window, 1, MAX_SPIKE_WINDOW, "64",
+        "steps before, all of which it takes, of which that is the median"),
+    INT("train.skip_before", train.skip_before, 0, 1 << 20, "1",
+        "batches before that of the spike that are passed over with it"),
+    INT("train.skip_after", train.skip_after, 0, 1 << 20, "0",
+        "batches after that of the spike that are passed over with it"),
+    INT("train.max_rollbacks", train.max_rollbacks, 1, MAX_ROLLBACKS, "3",
+        "rollbacks of the whole run; one more ends it"),
 
     NUMBER("optimizer.lr", optimizer.lr, 0, INFINITY, KEY_ABOVE_MIN, NULL,
            "learning rate after the warm-up"),

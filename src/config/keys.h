@@ -18,8 +18,9 @@ enum key_type {
     KEY_TEXT,
     KEY_SOURCES,
     KEY_STAGES, /* the limits apply to each stage's value */
-    KEY_FIXED,  /* a key people copy that has one right value, the preset; no field */
-    KEY_SAME    /* an int that, when given, must equal the field; not stored in it */
+    KEY_RANGES,
+    KEY_FIXED, /* a key people copy that has one right value, the preset; no field */
+    KEY_SAME   /* an int that, when given, must equal the field; not stored in it */
 };
 
 enum key_flag {

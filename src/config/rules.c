@@ -243,6 +243,13 @@ static void best_has_data(struct check *c)
         broken(c, "found true, expected false without data.heldout or data.heldout_share");
 }
 
+static void rollback_has_saves(struct check *c)
+{
+    const struct config_checkpoint *k = &c->cfg->checkpoint;
+    if (c->cfg->train.on_spike == ON_SPIKE_ROLLBACK && k->every == 0 && k->every_minutes == 0)
+        broken(c, "found rollback, expected none without checkpoint.every or every_minutes");
+}
+
 static void train_has_data(struct check *c)
 {
     if (c->cfg->data.train.n == 0) broken(c, "found no paths, expected at least one");
@@ -358,6 +365,7 @@ static const struct rule rules[] = {
      multiple_is_used},
     {{"train.eval_every", "data.heldout", "data.heldout_share"}, eval_has_data},
     {{"checkpoint.keep_best", "data.heldout", "data.heldout_share"}, best_has_data},
+    {{"train.on_spike", "checkpoint.every", "checkpoint.every_minutes"}, rollback_has_saves},
     {{"optimizer.min_lr", "optimizer.lr"}, lr_order},
     {{"optimizer.lr_stages", "optimizer.schedule"}, lr_stages_match},
     {{"debug.dump_step", "train.steps"}, dump_in_run},

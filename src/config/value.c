@@ -174,6 +174,7 @@ int value_try_set(struct config *cfg, const struct key *key, const struct node *
     case KEY_FIXED: good = read_fixed(key, node); break;
     case KEY_SOURCES: return value_read_sources(key, node, pool, field, errs);
     case KEY_STAGES: return value_read_stages(key, node, field, errs);
+    case KEY_RANGES: return value_read_ranges(key, node, field, errs);
     }
     if (good) return 0;
     return value_fault(errs, node, key->name, value_expected(key, expected));

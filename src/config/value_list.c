@@ -1,4 +1,5 @@
-/* value_list.c - values that are lists: sources of data, stages of a schedule; see value.h. */
+/* value_list.c - values that are lists: sources of data, stages of a schedule, ranges; see value.h.
+ */
 #include "config/value_read.h"
 
 #include <math.h>
@@ -169,5 +170,36 @@ int value_read_stages(const struct key *key, const struct node *node, struct sta
         list.n++;
     }
     *stages = list;
+    return errs->n == n_errs ? 0 : -1;
+}
+
+enum { MAX_LISTED = MAX_RANGES - MAX_ROLLBACKS }; /* a run adds some of its own */
+
+/* Overlapping ones become one, so what is printed may be shorter than what was read. */
+int value_read_ranges(const struct key *key, const struct node *node, struct ranges *ranges,
+                      struct err_list *errs)
+{
+    char expected[EXPECTED_BYTES];
+    const struct key whole = {.min = key->min, .max = key->max};
+    const int n_errs = errs->n;
+    int n = 0;
+    struct ranges list = {0};
+    if (node->kind != NODE_LIST)
+        return value_fault(errs, node, key->name, value_expected(key, expected));
+    for (const struct node *item = node->first; item; item = item->next) {
+        const struct node *a = item->kind == NODE_LIST ? item->first : NULL,
+                          *b = a ? a->next : NULL;
+        int64_t first, end;
+        if (++n > MAX_LISTED) {
+            fault_add(errs, item->at, "%s: more than %d ranges", key->name, MAX_LISTED);
+            break;
+        }
+        if (!b || b->next || !value_read_int(&whole, a, &first) ||
+            !value_read_int(&whole, b, &end) || first >= end)
+            value_fault(errs, item, key->name, "[first, end], two integers, the second larger");
+        else
+            ranges_add(&list, first, end);
+    }
+    *ranges = list;
     return errs->n == n_errs ? 0 : -1;
 }

@@ -92,6 +92,15 @@ static void print_stages(const struct stages *stages, FILE *out)
     fputc(']', out);
 }
 
+static void print_ranges(const struct ranges *ranges, FILE *out)
+{
+    fputc('[', out);
+    for (int i = 0; i < ranges->n; i++)
+        fprintf(out, "%s[%" PRId64 ", %" PRId64 "]", i ? ", " : "", ranges->at[i].first,
+                ranges->at[i].end);
+    fputc(']', out);
+}
+
 void value_print(const struct config *cfg, const struct key *key, FILE *out)
 {
     const void *field = (const char *)cfg + key->offset;
@@ -110,6 +119,7 @@ void value_print(const struct config *cfg, const struct key *key, FILE *out)
     case KEY_TEXT: print_text(*(const char *const *)field, out); break;
     case KEY_SOURCES: print_sources(field, out); break;
     case KEY_STAGES: print_stages(field, out); break;
+    case KEY_RANGES: print_ranges(field, out); break;
     case KEY_FIXED: fputs(key->preset, out); break;
     }
 }
@@ -156,6 +166,7 @@ const char *value_expected(const struct key *key, char buf[EXPECTED_BYTES])
         append(buf, "a path, a list of paths, or a list of {path, weight, format, eod_id, bos_id}");
         break;
     case KEY_STAGES: append(buf, "a list of {until, value, shape}"); break;
+    case KEY_RANGES: append(buf, "a list of [first, end]"); break;
     case KEY_FIXED: append(buf, "%s, the only value there is", key->preset); break;
     case KEY_SAME: append(buf, "the value of model.num_attention_heads"); break;
     }

@@ -19,3 +19,5 @@ int value_read_sources(const struct key *key, const struct node *node, struct po
                        struct data_sources *to, struct err_list *errs);
 int value_read_stages(const struct key *key, const struct node *node, struct stages *stages,
                       struct err_list *errs);
+int value_read_ranges(const struct key *key, const struct node *node, struct ranges *ranges,
+                      struct err_list *errs);

@@ -8,9 +8,10 @@
 
 /* How far a run is: what its schedules depend on. */
 struct progress {
-    int64_t step;   /* steps done, skipped ones included */
-    int64_t tokens; /* tokens read, those of skipped steps included (MTP does not count twice) */
-    int64_t samples;
+    int64_t step;    /* steps done, skipped ones included */
+    int64_t tokens;  /* tokens read, those of skipped steps included (MTP does not count twice) */
+    int64_t samples; /* number of the next sample, of all in the run's order */
+    int64_t passed;  /* those before it that were passed over: data.skip_samples, rollbacks */
     int64_t skipped; /* steps whose loss or gradient was not finite: they changed nothing else */
 };
 
@@ -31,7 +32,7 @@ int schedule_largest_batch(const struct config *cfg);
 int schedule_micro_batches(const struct config *cfg, int batch, int dp);
 
 /* Where a run that is at `from` will be after train.steps; counts beyond 64 bits stay at the
- * largest. Of `skipped` it knows nothing. */
+ * largest. Of `skipped` it knows nothing, and passes over no samples. */
 struct progress schedule_end(const struct config *cfg, const struct progress *from);
 
 /* What is accepted but can hardly be meant, with the numbers: a warm-up longer than the run, stages

@@ -205,6 +205,9 @@ void console_summary(const struct console *c, const struct run_summary *s)
     char text[TEXT_NUMBER];
     fprintf(c->out, "done: %lld step%s", (long long)s->n_steps, text_s(s->n_steps));
     if (s->n_skipped > 0) fprintf(c->out, " (%lld skipped)", (long long)s->n_skipped);
+    if (s->n_rollbacks > 0)
+        fprintf(c->out, " after %lld rollback%s", (long long)s->n_rollbacks,
+                text_s(s->n_rollbacks));
     fprintf(c->out, ", %s tokens", text_grouped(text, s->n_tokens));
     fprintf(c->out, ", %s\n", clock_text(text, s->wall_s));
     if (s->n_steps > 0) {

@@ -19,6 +19,7 @@ struct console {
 struct run_summary {
     int64_t n_steps, n_tokens; /* done by this process */
     int64_t n_skipped;         /* since the run's first step */
+    int64_t n_rollbacks;       /* of this part of it */
     double wall_s;
     double median_tok_s; /* over the steps without the first; of the first when it is the only */
     double time_s[N_TIMES];

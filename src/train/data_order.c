@@ -87,6 +87,27 @@ static void compare_contents(const struct run *run, const struct config_data *th
     }
 }
 
+/* What is to be passed over may have been read already. then: their settings. */
+static void compare_skips(const struct run *run, const struct config_data *then,
+                          const struct ckpt_state *s, struct err_list *taken)
+{
+    const struct ranges *now = &run->cfg->data.skip_samples;
+    int64_t late = 0;
+    for (int i = 0; i < now->n; i++) {
+        const int64_t first = now->at[i].first;
+        const int64_t end = now->at[i].end < s->samples ? now->at[i].end : s->samples;
+        struct ranges passed = s->rollbacks.samples;
+        for (int k = 0; k < then->skip_samples.n; k++)
+            ranges_add(&passed, then->skip_samples.at[k].first, then->skip_samples.at[k].end);
+        if (first < end) late += end - first - ranges_count(&passed, first, end);
+    }
+    if (late > 0)
+        err_add(taken,
+                "data.skip_samples: the checkpoint, of sample %" PRId64 ", was trained on %" PRId64
+                " of these samples; an earlier one (run.resume) may be from before them",
+                s->samples, late);
+}
+
 void data_order_check(const struct run *run, const struct manifest *m, struct err_list *refused,
                       struct err_list *taken)
 {
@@ -104,6 +125,7 @@ void data_order_check(const struct run *run, const struct manifest *m, struct er
         int64_t before[MAX_SOURCES];
         compare_contents(run, &then.data, &m->state, refused);
         data_sources_taken(old, &start, m->state.samples, before);
+        compare_skips(run, &then.data, &m->state, taken);
         if (!data_sources_mix_equally(old, now)) compare_shares(run, old, before, taken);
     }
     config_free(&then);
@@ -163,17 +185,19 @@ static struct mix_start mix_anew(const struct run *run, const struct config_data
     return start;
 }
 
-void data_order_resume(struct run *run, const struct manifest *m)
+bool data_order_resume(struct run *run, const struct manifest *m)
 {
     const struct config_data *now = &run->cfg->data;
     struct mix_start start = mix_of(&m->state);
     struct config then;
     read_settings(&then, m);
-    if (now->sequence_length != then.data.sequence_length ||
-        !data_sources_mix_equally(&then.data.train, &now->train)) {
+    const bool renumbered = now->sequence_length != then.data.sequence_length ||
+                            !data_sources_mix_equally(&then.data.train, &now->train);
+    if (renumbered) {
         start = mix_anew(run, &then.data, &m->state, &start);
         run->progress.samples = start.g;
     }
     dataset_set_mix_start(run->train_data, &start);
     config_free(&then);
+    return renumbered;
 }

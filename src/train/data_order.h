@@ -15,5 +15,5 @@ void data_order_check(const struct run *run, const struct manifest *m, struct er
 
 /* The dataset's mixture and run->progress, which has the numbers of the checkpoint, go on from
  * where they were, also with other weights, further sources, or sequences of another length, of
- * which rank 0 says what follows. */
-void data_order_resume(struct run *run, const struct manifest *m);
+ * which rank 0 says what follows. True: so that the samples ahead have other numbers now. */
+bool data_order_resume(struct run *run, const struct manifest *m);

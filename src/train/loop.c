@@ -9,6 +9,7 @@
 #include "train/run.h"
 #include "train/samples.h"
 #include "train/save.h"
+#include "train/spike.h"
 #include "train/stop.h"
 
 #include <stdio.h>
@@ -82,6 +83,10 @@ enum exit_code run_loop(struct run *run)
     while (run->progress.step < n_steps && run->agreed.stop == 0) {
         const double start = clock_s();
         run_step(run);
+        if (run->spike.seen) {
+            run_roll_back(run);
+            continue;
+        }
         if (run->progress.step > first + 1) stop_check_time(run, clock_s() - start);
         mem_freeze();
         evaluated = evaluate(run);

@@ -120,6 +120,12 @@ static json_t *identity_object(const struct mesh *mesh, const struct run_identit
     return object;
 }
 
+static void open_file(struct metrics *mx, int how)
+{
+    mx->fd = open(mx->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | how, 0666);
+    CHECK_CODE(CODE_IO, mx->fd >= 0, "cannot open %s: %s", mx->path, strerror(errno));
+}
+
 struct metrics *metrics_open(const struct config *cfg, const struct mesh *mesh,
                              const struct run_identity *id)
 {
@@ -138,9 +144,7 @@ struct metrics *metrics_open(const struct config *cfg, const struct mesh *mesh,
                                    .peak_flops = id->peak_flops,
                                    .peak_source = id->peak_source};
     rundir_metrics(cfg->run.dir, mx->path);
-    const int how = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (id->goes_on ? 0 : O_TRUNC);
-    mx->fd = open(mx->path, how, 0666);
-    CHECK_CODE(CODE_IO, mx->fd >= 0, "cannot open %s: %s", mx->path, strerror(errno));
+    open_file(mx, id->goes_on ? 0 : O_TRUNC);
     if (cfg->run.tensorboard)
         mx->tensorboard = tensorboard_open(cfg->run.dir, id->goes_on, id->first_step);
     write_line(mx, identity_object(mesh, id)); /* nothing is lost yet: that one has to be written */
@@ -163,6 +167,8 @@ static json_t *step_object(const struct config *cfg, const struct step_report *r
     set(o, "step", json_integer(r->step));
     set(o, "tokens", json_integer(r->tokens));
     set(o, "epoch", epoch);
+    set(o, "samples", json_integer(r->samples));
+    set(o, "skipped_samples", json_integer(r->skipped_samples));
     set(o, "labels", labels);
     set(o, "loss", real(r->loss));
     set(o, "mtp_loss", real(r->mtp_loss));
@@ -264,6 +270,35 @@ void metrics_checkpoint(struct metrics *mx, const struct checkpoint_report *r)
     set(o, "ckpt_write_s", real(r->write_s));
     write_line(mx, o);
     console_checkpoint(&mx->console, r);
+}
+
+void metrics_rollback(struct metrics *mx, const struct rollback_report *r)
+{
+    if (!mx->writes) return;
+    CHECK_CODE(CODE_IO, close(mx->fd) == 0, "closing %s: %s", mx->path, strerror(errno));
+    rundir_cut_metrics(mx->cfg->run.dir, r->step, r->n - 1);
+    open_file(mx, 0);
+    mx->is_torn = false; /* half a line was cut off as well */
+    if (mx->tensorboard) {
+        tensorboard_close(mx->tensorboard);
+        mx->tensorboard = tensorboard_open(mx->cfg->run.dir, true, r->step);
+    }
+    json_t *o = json_object(), *skip = json_array();
+    json_array_append_new(skip, json_integer(r->skip.first));
+    json_array_append_new(skip, json_integer(r->skip.end));
+    set(o, "step", json_integer(r->step));
+    set(o, "rollback", json_integer(r->n));
+    set(o, "spike_step", json_integer(r->spike_step));
+    set(o, "reason", json_string(r->reason));
+    set(o, "value", real(r->value));
+    set(o, "median", real(r->median));
+    set(o, "skip_samples", skip);
+    write_line(mx, o);
+    struct run_summary *sum = &mx->sum; /* of the steps that count */
+    sum->n_steps -= r->spike_step - r->step;
+    sum->n_tokens -= r->tokens;
+    sum->n_rollbacks++;
+    if (sum->n_steps < 0) sum->n_steps = sum->n_tokens = 0; /* to before where this part began */
 }
 
 void metrics_param_hash(struct metrics *mx, uint64_t hash, double l2)

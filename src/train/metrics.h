@@ -20,6 +20,7 @@ struct bad_losses {
 
 struct step_report {
     int64_t step, tokens, step_tokens; /* tokens: read so far; step_tokens: in this step */
+    int64_t samples, skipped_samples;  /* number of the next one; of those before it */
     int n_stages;
     const int64_t *n_label; /* [n_stages] of the main model, of each MTP depth; whole batch */
     double loss;            /* token-weighted mean over the global batch, nats */
@@ -84,6 +85,15 @@ struct checkpoint_report {
     double stall_s, write_s; /* of rank 0: the steps waited; from then until it was safe */
 };
 
+struct rollback_report {
+    int n;                    /* which of the run's, from 1 */
+    int64_t step, spike_step; /* where the run is again, and where it was */
+    int64_t tokens;           /* of the steps between, which are done again */
+    const char *reason;
+    double value, median;
+    struct range skip;
+};
+
 /* Opens run.dir/metrics.jsonl and writes the identity line. Only rank 0 does anything; elsewhere
  * it returns an object that ignores all calls. run.dir is there. Fatal: CODE_IO when a write fails;
  * later on, with checkpoint.on_error warn, a line that cannot be written whole is left out instead,
@@ -101,6 +111,9 @@ void metrics_sample(struct metrics *mx, int64_t step, const char *text);
 
 /* A checkpoint is safe. */
 void metrics_checkpoint(struct metrics *mx, const struct checkpoint_report *r);
+
+/* Cuts off what the file says of the steps that are done again, then a line. */
+void metrics_rollback(struct metrics *mx, const struct rollback_report *r);
 
 /* debug.param_hash */
 void metrics_param_hash(struct metrics *mx, uint64_t hash, double l2);

@@ -3,6 +3,7 @@
 
 #include "base/err.h"
 #include "train/save.h"
+#include "train/spike.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -41,6 +42,11 @@ static void skip_step(struct run *run, int rank, const char *what)
     const int most = run->cfg->train.max_nonfinite_steps;
     const bool speaks = run->mesh.rank == rank;
     char why[384];
+    optim_zero_gradients(&run->optim);
+    if (spike_wanted(run)) {
+        spike_note(run, rank, "nonfinite", what);
+        return;
+    }
     snprintf(why, sizeof why,
              "step %lld: %s; no weight has changed; %d steps in a row were skipped before it, "
              "train.max_nonfinite_steps %d",
@@ -51,7 +57,6 @@ static void skip_step(struct run *run, int rank, const char *what)
     if (speaks)
         warn_line("step %lld: %s; step skipped, no weight has changed (%d in a row, at most %d)",
                   step, what, run->skipped_in_row, most);
-    optim_zero_gradients(&run->optim);
 }
 
 void nonfinite_skip_loss(struct run *run, int mine)
@@ -83,12 +88,19 @@ void nonfinite_skip_gradient(struct run *run, double norm)
 void nonfinite_end_update(struct run *run, const struct step_report *r)
 {
     const struct optim_spoiled at = optim_find_spoiled(&run->optim);
-    char why[512];
+    char what[256], why[512];
+    snprintf(what, sizeof what,
+             "the update has made the %s of %s, element %lld, %g (learning rate %g, gradient norm "
+             "%g)",
+             at.what ? at.what : "", at.param->name, (long long)at.element, at.value, r->lr,
+             r->grad_norm);
+    if (spike_wanted(run)) {
+        spike_note(run, at.rank, "nonfinite", what);
+        return;
+    }
     snprintf(why, sizeof why,
-             "step %lld: the update has made the %s of %s, element %lld, %g (learning rate %g, "
-             "gradient norm %g); nothing of this step is saved; resume with a lower learning rate",
-             (long long)r->step, at.what ? at.what : "", at.param->name, (long long)at.element,
-             at.value, r->lr, r->grad_norm);
+             "step %lld: %s; nothing of this step is saved; resume with a lower learning rate",
+             (long long)r->step, what);
     end_run(run, run->mesh.rank == at.rank, why);
 }
 
@@ -97,6 +109,7 @@ void nonfinite_inject(struct run *run)
     static const float value[] = {[BAD_NAN] = NAN, [BAD_INF] = INFINITY, [BAD_HUGE] = 1e38f};
     const struct config_debug *d = &run->cfg->debug;
     if (d->bad_grad_step != run->progress.step + 1 || d->bad_grad_rank != run->mesh.rank) return;
+    if (run->rollbacks.n > 0) return; /* it came with samples that are passed over now */
     RUN(run, copy, param_find(&run->params, d->bad_grad_param)->grad, &value[d->bad_grad_value],
         sizeof *value);
 }

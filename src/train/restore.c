@@ -11,6 +11,7 @@
 #include "train/owner.h"
 #include "train/rundir.h"
 #include "train/save.h"
+#include "train/spike.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -52,11 +53,10 @@ static bool is_own(const char *resume, const char *run_dir, const char *root)
 }
 
 /* run.dir's own come before one elsewhere that the run once started from. */
-static void find_candidates(struct candidates *c, const struct config *cfg)
+static void find_candidates(struct candidates *c, const struct config *cfg, const char *resume)
 {
     struct fault fault = {0};
     int64_t *unfinished;
-    const char *resume = cfg->run.resume;
     *c = (struct candidates){0};
     if (!strcmp(resume, "none")) return;
     save_root(cfg, c->root);
@@ -140,15 +140,38 @@ static void check_fit(const struct run *run, const struct manifest *m, const cha
 static void set_progress(struct run *run, const struct manifest *m)
 {
     const struct ckpt_state *s = &m->state;
-    run->progress = (struct progress){
-        .step = s->step, .tokens = s->tokens, .samples = s->samples, .skipped = s->skipped};
+    const bool same_heldout =
+        run->heldout_data && s->heldout_fingerprint == dataset_fingerprint(run->heldout_data);
+    const bool has_best = run->resumed_own && run->cfg->checkpoint.keep_best && same_heldout;
+    run->progress = (struct progress){.step = s->step,
+                                      .tokens = s->tokens,
+                                      .samples = s->samples,
+                                      .passed = s->passed,
+                                      .skipped = s->skipped};
     run->skipped_in_row = s->skipped_in_row;
     run->last_loss = s->loss;
     run->evaluated = (struct ckpt_best){s->step, 0, s->heldout_loss};
-    if (run->cfg->checkpoint.keep_best && run->heldout_data &&
-        s->heldout_fingerprint == dataset_fingerprint(run->heldout_data))
-        run->best = s->best;
-    data_order_resume(run, m);
+    run->best = has_best ? s->best : (struct ckpt_best){0};
+    run->recent = spike_wanted(run) ? s->recent : (struct ckpt_recent){0};
+}
+
+/* What earlier rollbacks pass over, unless the samples have other numbers now. */
+static void set_rollbacks(struct run *run, const struct ckpt_state *s, bool renumbered)
+{
+    const struct ranges *set = &s->rollbacks.samples;
+    run->rollbacks = s->rollbacks;
+    if (renumbered) {
+        run->rollbacks.samples.n = 0;
+        const int64_t ahead = ranges_count(set, s->samples, INT64_MAX);
+        if (ahead > 0 && run->mesh.rank == 0)
+            printf("resume  %" PRId64
+                   " samples ahead that a rollback passes over have other numbers "
+                   "now, and are trained on\n",
+                   ahead);
+    }
+    for (int i = 0; i < run->rollbacks.samples.n; i++)
+        CHECK_CODE(CODE_CONFIG, ranges_add(&run->skip, set->at[i].first, set->at[i].end),
+                   "more than %d ranges of samples are passed over", MAX_RANGES);
 }
 
 static void say_resumed(const struct run *run, const struct manifest *m, const char *dir)
@@ -223,31 +246,43 @@ static void look_at_dir(struct run *run)
     run->newest = newest_in(run->cfg);
 }
 
-void run_resume(struct run *run)
+/* The first candidate that is whole; false: none is. at_start: a run begins with it, and does not
+ * return to it. */
+static bool take_first(struct run *run, struct candidates *c, bool at_start)
 {
-    struct candidates c = {0};
     struct manifest m = {0};
     struct fault fault;
     char dir[CKPT_PATH];
     bool done = false;
-    if (run->mesh.rank == 0) {
-        look_at_dir(run);
-        find_candidates(&c, run->cfg);
-    }
-    run->resumes_again = strcmp(run->cfg->run.resume, "none") != 0 && !(c.named && c.own);
-    while (!done && next_candidate(run, &c, dir, &m)) {
-        if (run->mesh.rank == 0) check_fit(run, &m, dir);
+    while (!done && next_candidate(run, c, dir, &m)) {
+        if (at_start && run->mesh.rank == 0) check_fit(run, &m, dir);
         done = load_try_all(run, &m, dir, &fault) == 0;
         if (done) {
-            say_resumed(run, &m, dir);
-            run->resumed_own = c.own;
+            double own = run->mesh.rank == 0 && c->own;
+            comm_all_reduce_host(&run->comm, AXIS_WORLD, &own, 1, REDUCE_MAX);
+            run->resumed_own = own > 0;
             set_progress(run, &m);
+            if (at_start) say_resumed(run, &m, dir);
+            const bool renumbered = data_order_resume(run, &m);
+            if (at_start) set_rollbacks(run, &m.state, renumbered);
         } else if (run->mesh.rank == 0) {
-            if (c.named) refuse_named(dir, &fault);
+            if (c->named) refuse_named(dir, &fault);
             warn_line("%s is passed over: %s", dir, fault.why);
         }
         manifest_free(&m);
     }
+    return done;
+}
+
+void run_resume(struct run *run)
+{
+    struct candidates c = {0};
+    if (run->mesh.rank == 0) {
+        look_at_dir(run);
+        find_candidates(&c, run->cfg, run->cfg->run.resume);
+    }
+    run->resumes_again = strcmp(run->cfg->run.resume, "none") != 0 && !(c.named && c.own);
+    const bool done = take_first(run, &c, true);
     const bool none = run->mesh.rank == 0 && !done && c.n > 0;
     CHECK_CODE(
         CODE_DATA, !none,
@@ -309,23 +344,44 @@ static void own_dir(struct run *run)
     CHECK_CODE(fault.code, !bad, "%s", fault.why);
 }
 
+/* run.dir's, or the one elsewhere that the run has started from. */
+static void find_older(struct candidates *c, const struct config *cfg, int64_t latest)
+{
+    char root[CKPT_PATH];
+    const char *resume = cfg->run.resume;
+    const bool is_path = strcmp(resume, "none") != 0 && strcmp(resume, "auto") != 0;
+    const bool elsewhere = is_path && !is_own(resume, cfg->run.dir, save_root(cfg, root));
+    find_candidates(c, cfg, elsewhere ? resume : "auto");
+    while (c->step && c->next + 1 < c->n && c->step[c->next] > latest) c->next++;
+}
+
+bool restore_older(struct run *run, int64_t latest)
+{
+    struct candidates c = {0};
+    if (run->mesh.rank == 0) find_older(&c, run->cfg, latest);
+    const bool done = take_first(run, &c, false);
+    free(c.step);
+    if (!done) return false;
+    if (run->mesh.rank == 0) set_later_aside(run);
+    save_is_at(run, run->progress.step);
+    return true;
+}
+
 void run_begin(struct run *run)
 {
-    double known[] = {0, 0}; /* to rank 0: has_eval, resumed_own */
+    double has_eval = 0;
     struct init_from init;
     place_at("weights");
     init_from_open(&init, run);
     if (run->mesh.rank == 0) own_dir(run);
     if (run->mesh.rank == 0 && run->resumed_own) {
         set_later_aside(run);
-        known[0] = rundir_cut_metrics(run->cfg->run.dir, run->progress.step);
-        known[1] = 1;
+        has_eval = rundir_cut_metrics(run->cfg->run.dir, run->progress.step, run->rollbacks.n);
     } else if (run->mesh.rank == 0) {
         remove_checkpoints(run);
     }
-    comm_all_reduce_host(&run->comm, AXIS_WORLD, known, 2, REDUCE_MAX);
-    run->has_eval = known[0] > 0;
-    if (known[1] == 0) run->best = (struct ckpt_best){0}; /* is in another directory */
+    comm_all_reduce_host(&run->comm, AXIS_WORLD, &has_eval, 1, REDUCE_MAX);
+    run->has_eval = has_eval > 0;
     if (!run->resumed) {
         optim_init_weights(&run->optim);
         init_from_load(&init, run);

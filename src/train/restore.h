@@ -14,6 +14,11 @@
  * Collective. */
 void run_resume(struct run *run);
 
+/* In a run: back to the newest checkpoint of a step up to `latest`, or else the oldest, as
+ * run_resume takes one; later ones of run.dir are set aside. run->rollbacks and run->skip stay.
+ * False: there is none. No save may be on its way. Collective. */
+bool restore_older(struct run *run, int64_t latest);
+
 /* Then: run.dir is made, or what it has of later steps is put aside; a run that starts anew gets
  * its first weights. Collective. */
 void run_begin(struct run *run);

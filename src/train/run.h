@@ -28,6 +28,15 @@ struct agreed {
 };
 enum { N_AGREED = sizeof(struct agreed) / sizeof(double) };
 
+/* Why a step asks for a rollback. rank: the one that knows best, and says so. */
+struct spike {
+    bool seen;
+    int rank;
+    const char *reason;   /* as in metrics.jsonl */
+    double value, median; /* NaN: none */
+    char what[256];       /* in words */
+};
+
 struct owner;
 struct saver;
 struct sampler;
@@ -56,8 +65,9 @@ struct run {
     struct reader *train_reader, *heldout_reader;
     struct metrics *metrics;
     struct progress progress;
+    struct ranges skip;  /* samples that are passed over */
     bool resumed;        /* from a checkpoint */
-    bool resumed_own;    /* one of run.dir; known to rank 0 */
+    bool resumed_own;    /* one of run.dir */
     bool resumes_again;  /* so will the same command, from the newest; known to rank 0 */
     int64_t newest;      /* checkpoint in run.dir when rank 0 looked; -1: none */
     struct owner *owner; /* of run.dir, rank 0 */
@@ -65,9 +75,12 @@ struct run {
     int skipped_in_row;  /* steps, up to now */
     bool spoiled;        /* this rank's update in this step has made a number that is not finite */
     double last_loss;    /* of the last step */
-    struct ckpt_best evaluated; /* the last held-out loss */
-    struct ckpt_best best;      /* checkpoint.keep_best: the lowest whose weights are saved */
-    bool new_best;              /* that is `evaluated`, and is to be saved now */
+    struct ckpt_best evaluated;      /* the last held-out loss */
+    struct ckpt_best best;           /* checkpoint.keep_best: the lowest whose weights are saved */
+    bool new_best;                   /* that is `evaluated`, and is to be saved now */
+    struct ckpt_rollbacks rollbacks; /* their samples are in skip */
+    struct ckpt_recent recent;       /* train.on_spike */
+    struct spike spike;              /* of the last step */
     struct agreed agreed;
     struct saver *saver;         /* NULL: checkpoints are off */
     void *copy_of[3][N_BUCKETS]; /* in snapshot: masters and moments of a save */
@@ -129,6 +142,13 @@ void run_compute(struct run *run, int n_micro, struct step_report *report);
 
 /* Ask the reader for the micro-batches of the step that starts at progress `at`. */
 void run_request_step(struct run *run, const struct progress *at);
+
+/* Where the run is after the step that begins at `at`; and at its end. */
+struct progress run_after_step(const struct run *run, const struct progress *at);
+int64_t run_end_samples(const struct run *run);
+
+/* With data.max_epochs no source may be read more often. Collective. */
+void run_check_epochs(const struct run *run);
 
 /* End the job with data_fault of the lowest rank that has one. Collective over world. */
 void run_agree_data(const struct run *run);

@@ -116,20 +116,23 @@ int rundir_try_claim(const struct config *cfg, struct fault *fault)
                      run->dir);
 }
 
-/* Whether a line is of a step up to this one, or an identity; has_eval: it is the evaluation after
- * it. A last line that a crash has cut is neither. */
-static bool is_kept(const char *line, int64_t step, bool *has_eval)
+/* Whether a line is of a step up to this one, a rollback that the run has behind it, or an
+ * identity; has_eval: it is the evaluation after it. A last line that a crash has cut is neither.
+ */
+static bool is_kept(const char *line, int64_t step, int rollbacks, bool *has_eval)
 {
     json_t *o = json_loads(line, 0, NULL);
-    const json_t *at = json_object_get(o, "step");
-    const bool kept = json_object_get(o, "version") || (at && json_integer_value(at) <= step);
+    const json_t *at = json_object_get(o, "step"), *rollback = json_object_get(o, "rollback");
+    const bool kept = rollback
+                          ? json_integer_value(rollback) <= rollbacks
+                          : json_object_get(o, "version") || (at && json_integer_value(at) <= step);
     if (kept && at && json_integer_value(at) == step && json_object_get(o, "eval_loss"))
         *has_eval = true;
     json_decref(o);
     return kept;
 }
 
-bool rundir_cut_metrics(const char *dir, int64_t step)
+bool rundir_cut_metrics(const char *dir, int64_t step, int rollbacks)
 {
     char path[PATH_MAX], fresh[PATH_BYTES], *line = NULL;
     size_t cap = 0;
@@ -140,7 +143,7 @@ bool rundir_cut_metrics(const char *dir, int64_t step)
     FILE *out = fopen(fresh, "w");
     CHECK_CODE(CODE_IO, out, "cannot open %s: %s", fresh, strerror(errno));
     while (getline(&line, &cap, in) > 0)
-        if (is_kept(line, step, &has_eval)) fputs(line, out);
+        if (is_kept(line, step, rollbacks, &has_eval)) fputs(line, out);
     free(line);
     fclose(in);
     const bool good = fflush(out) == 0 && fsync(fileno(out)) == 0;

@@ -16,6 +16,7 @@ const char *rundir_metrics(const char *dir, char path[PATH_BYTES]);
  */
 int rundir_try_claim(const struct config *cfg, struct fault *fault);
 
-/* Cuts off what metrics.jsonl says of steps after this one: they will be made again. When it is a
- * link to a file, that file is cut. Whether what is left has the evaluation after that step. */
-bool rundir_cut_metrics(const char *dir, int64_t step);
+/* Cuts off what metrics.jsonl says of steps after this one, and of rollbacks beyond the first so
+ * many: they will be made again. When it is a link to a file, that file is cut. Whether what is
+ * left has the evaluation after that step. */
+bool rundir_cut_metrics(const char *dir, int64_t step, int rollbacks);

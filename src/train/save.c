@@ -227,11 +227,14 @@ static void note_state(struct run *run, struct saver *s)
         .step = p->step,
         .tokens = p->tokens,
         .samples = p->samples,
+        .passed = p->passed,
         .skipped = p->skipped,
         .skipped_in_row = run->skipped_in_row,
         .loss = run->last_loss,
         .heldout_loss = run->evaluated.step == p->step ? run->evaluated.loss : NAN,
         .best = run->best,
+        .rollbacks = run->rollbacks,
+        .recent = run->recent,
         .train_fingerprint = dataset_fingerprint(run->train_data),
         .heldout_fingerprint = run->heldout_data ? dataset_fingerprint(run->heldout_data) : 0,
         .tokenizer_fingerprint = dataset_tokenizer(run->train_data),
@@ -332,7 +335,9 @@ bool save_lost(const struct run *run)
 
 void save_is_at(struct run *run, int64_t step)
 {
-    if (run->saver) run->saver->last_step = step;
+    if (!run->saver) return;
+    run->saver->last_step = step;
+    run->saver->safe_best = run->best;
 }
 
 static void finish(struct run *run, struct saver *s)

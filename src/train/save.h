@@ -48,5 +48,5 @@ void save_advance(struct run *run);
 /* At the end: whether the last save that was begun has failed, which rank 0 tells. */
 bool save_lost(const struct run *run);
 
-/* The checkpoint of this step is there: nothing is lost up to it. */
+/* The checkpoint of this step is there: nothing is lost up to it. run->best is what it says. */
 void save_is_at(struct run *run, int64_t step);

@@ -136,13 +136,18 @@ struct memory run_memory(const struct run *run)
                            .activations = a};
 }
 
-/* With data.max_epochs no source may be read more often. */
-static void check_epochs(const struct run *run)
+int64_t run_end_samples(const struct run *run)
+{
+    const int64_t first = run->progress.samples;
+    return ranges_after(&run->skip, first, schedule_end(run->cfg, &run->progress).samples - first);
+}
+
+void run_check_epochs(const struct run *run)
 {
     const struct config *cfg = run->cfg;
     const struct dataset *ds = run->train_data;
     const int n = cfg->data.max_epochs > 0 ? dataset_sources(ds) : 0;
-    const int64_t all = schedule_end(cfg, &run->progress).samples;
+    const int64_t all = run_end_samples(run);
 
     for (int s = 0; s < n; s++) {
         const struct source_info source = dataset_source_info(ds, s);
@@ -273,6 +278,7 @@ void run_init(struct run *run, const struct config *cfg)
     memset(run, 0, sizeof *run);
     run->cfg = cfg;
     run->last_loss = NAN;
+    run->skip = cfg->data.skip_samples;
     place_at("mesh");
     mesh_init(&run->mesh, cfg);
     arm_fault(run);
@@ -289,7 +295,7 @@ void run_init(struct run *run, const struct config *cfg)
     place_at("data");
     open_data(run);
     run_resume(run);
-    check_epochs(run);
+    run_check_epochs(run);
     place_at("measurement");
     measure_machine(run);
     run_begin(run);

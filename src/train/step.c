@@ -8,10 +8,22 @@
 #include "base/mem.h"
 #include "base/place.h"
 #include "train/nonfinite.h"
+#include "train/spike.h"
 
 #include <math.h>
 #include <string.h>
 #include <xxhash.h>
+
+struct progress run_after_step(const struct run *run, const struct progress *at)
+{
+    const int batch = schedule_global_batch(run->cfg, at);
+    struct progress next = *at;
+    next.step++;
+    next.tokens += (int64_t)batch * run->cfg->data.sequence_length;
+    next.samples = ranges_after(&run->skip, at->samples, batch);
+    next.passed += next.samples - at->samples - batch;
+    return next;
+}
 
 /* Micro-batch i of data-parallel rank d takes sequences (i * dp + d) * B ... of the step. */
 void run_request_step(struct run *run, const struct progress *at)
@@ -21,7 +33,9 @@ void run_request_step(struct run *run, const struct progress *at)
     const int n_micro = schedule_micro_batches(run->cfg, batch, run->mesh.dp);
     for (int i = 0; i < n_micro; i++) {
         for (int b = 0; b < B; b++)
-            run->wanted[b] = at->samples + ((int64_t)i * run->mesh.dp + d) * B + b;
+            run->wanted[b] =
+                ranges_after(&run->skip, at->samples, ((int64_t)i * run->mesh.dp + d) * B + b + 1) -
+                1;
         reader_request(run->train_reader, run->wanted, B);
     }
 }
@@ -231,13 +245,13 @@ void run_step(struct run *run)
     place_stage("step", run->progress.step + 1);
     if (profiled) profile_start();
     wait_for_data(run, n_micro);
-    struct progress next = {.step = run->progress.step + 1,
-                            .tokens = run->progress.tokens + r.step_tokens,
-                            .samples = run->progress.samples + batch};
+    struct progress next = run_after_step(run, &run->progress);
     if (next.step < run->cfg->train.steps) run_request_step(run, &next);
     run_compute(run, n_micro, &r);
     r.step = next.step;
     r.tokens = next.tokens;
+    r.samples = next.samples;
+    r.skipped_samples = next.passed;
     r.skipped = next.skipped = run->progress.skipped;
     run->progress = next;
     run->last_loss = r.loss;
@@ -245,6 +259,7 @@ void run_step(struct run *run)
     count_epochs(run, &r);
     take_times(run, &r, start);
     if (run->agreed.spoiled > 0) nonfinite_end_update(run, &r);
+    if (spike_wanted(run)) spike_look(run, &r);
     if (profiled) profile_stop(&(struct profile_step){r.step_s, run->data_s, r.comm_s});
     metrics_step(run->metrics, &r);
 }

@@ -92,8 +92,7 @@ static void print_memory(const struct run *run)
 static double epochs_in_all(const struct run *run, int source)
 {
     const struct dataset *ds = run->train_data;
-    const int64_t all = schedule_end(run->cfg, &run->progress).samples;
-    return (double)dataset_taken(ds, source, all) /
+    return (double)dataset_taken(ds, source, run_end_samples(run)) /
            (double)dataset_source_info(ds, source).n_samples;
 }
 

@@ -50,6 +50,8 @@ static void diff_state(struct pair *p)
     differ_number(p, "tokens", a->tokens, b->tokens);
     differ_number(p, "samples", a->samples, b->samples);
     differ_number(p, "skipped", a->skipped, b->skipped);
+    differ_number(p, "skipped samples", a->passed, b->passed);
+    differ_number(p, "rollbacks", a->rollbacks.n, b->rollbacks.n);
     differ_number(p, "skipped_in_row", a->skipped_in_row, b->skipped_in_row);
     differ_loss(p, "loss", a->loss, b->loss);
     differ_loss(p, "held-out loss", a->heldout_loss, b->heldout_loss);

@@ -18,6 +18,9 @@ static void print_state(const struct manifest *m)
            text_s(s->ranks), s->dp, s->tp, s->ep);
     printf("step %" PRId64 ", %s tokens, %s samples, %" PRId64 " skipped", s->step,
            text_grouped(tokens, s->tokens), text_grouped(samples, s->samples), s->skipped);
+    if (s->passed > 0)
+        printf(" (and %" PRId64 " samples, %d rollback%s)", s->passed, s->rollbacks.n,
+               text_s(s->rollbacks.n));
     if (isfinite(s->loss)) printf(", loss %.9g", s->loss);
     if (isfinite(s->heldout_loss)) printf(", held-out loss %.9g", s->heldout_loss);
     if (s->best.tokens > 0)
