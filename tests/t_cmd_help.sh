@@ -23,9 +23,9 @@ page() {
 
 for h in --help -h; do
     page 'dsv3 COMMAND' $h
-    for command in train plan check; do
-        page "dsv3 $command FILE" $command $h
-        page "dsv3 $command FILE" $command none.yaml $h
+    for command in train plan check generate report; do
+        page "dsv3 $command \(FILE\|RUN\)" $command $h
+        page "dsv3 $command \(FILE\|RUN\)" $command none.yaml $h
     done
 done
 page 'dsv3 COMMAND' help
@@ -70,6 +70,35 @@ wrong '--ranks: found nothing' plan $run --ranks
 wrong '--ranks: found 4x' plan $run --ranks 4x
 wrong '--ranks: found -1' check $run --ranks -1
 wrong '--ranks is missing' plan $run
+wrong 'found "-", expected the name of a file' check -
+wrong 'found "", expected the name of a file' train ''
+
+# So is a configuration that is none: one line, nothing begun, no place in our source.
+refused() {
+    says=$1
+    shift
+    runs 78 "$@"
+    [ "$(wc -l <"$tmp/err")" = 1 ] || fail "dsv3 $*: $(cat "$tmp/err")"
+    grep -qF -e "$says" "$tmp/err" || fail "dsv3 $*: '$says' is not in: $(cat "$tmp/err")"
+    ! grep -e 'src/' -e '\.c:[0-9]' -e ' || ' -e ' && ' "$tmp/err" || fail "dsv3 $*: names source"
+}
+mkfifo "$tmp/fifo"
+printf 'a: [1' >"$tmp/torn.yaml"
+printf 'base: loop.yaml\n' >"$tmp/loop.yaml"
+for command in check train; do
+    refused '.: cannot be read: not a regular file but a directory' $command .
+    refused 'fifo: cannot be read: not a regular file but a pipe' $command "$tmp/fifo"
+    refused '/dev/zero: cannot be read' $command /dev/zero
+    refused 'none.yaml: cannot be read: No such file' $command "$tmp/none.yaml"
+    refused 'torn.yaml:2:1: not YAML' $command "$tmp/torn.yaml"
+    refused 'loop.yaml:1:7: cannot read' $command "$tmp/loop.yaml"
+    refused 'train is a section, expected one of its keys' $command $run train=5
+    refused 'found text "=5", expected section.key=value' $command $run =5
+    refused 'found text "no", expected section.key=value' $command $run no
+    refused 'run.dir: found text ""' $command $run run.dir=
+    refused 'train.steps: found 1e99' $command $run train.steps=1e99
+    refused 'optimizer.lr: found nan' $command $run optimizer.lr=nan
+done
 
 for page in --help --version 'check --help' 'check --reference'; do
     code=0

@@ -25,11 +25,11 @@ later refused 78 'found 12, expected a multiple of 16 = train.micro_batch 4 x dp
     train.global_batch=12 train.micro_batch=4
 later refused 78 'debug.bad_grad_param none.weight: no such parameter' none 2 \
     debug.bad_grad_step=1 debug.bad_grad_param=none.weight
-later refused 78 'GiB a rank on 2 ranks of this machine, which has' memory 2 \
+later refused 78 'GiB for 2 ranks (.*a rank), more than the .* GiB of' memory 2 \
     model.moe_intermediate_size=262144 train.global_batch=8192 train.micro_batch=4096
 finish
 mv "$tmp/run.yaml" "$tmp/away.yaml"
-refused 78 'cannot read .*run.yaml: No such file' config 2
+refused 78 'run.yaml: cannot be read: No such file' config 2
 mv "$tmp/away.yaml" "$tmp/run.yaml"
 
 # The data: not there, cut off, with other ids, too short for a sequence or a batch.

@@ -51,7 +51,11 @@ static void set_key(struct loader *ld, int row, const struct node *key, const st
 static void report_unknown(struct loader *ld, struct place at, const char *name)
 {
     char hint[KEY_HINT_BYTES];
-    fault_add(ld->errs, at, "%s: unknown key; %s", name, key_hint(name, hint));
+    if (key_is_section(name, strlen(name)))
+        fault_add(ld->errs, at, "%s is a section, expected one of its keys: %s.KEY=value", name,
+                  name);
+    else
+        fault_add(ld->errs, at, "%s: unknown key; %s", name, key_hint(name, hint));
 }
 
 /* Whether the key of a map may be looked at: a scalar, not a merge key, not seen before. */
@@ -169,6 +173,15 @@ static char *read_all(struct loader *ld, const char *file, int fd, const struct 
     return NULL;
 }
 
+/* The main file stands before its message already. */
+static void report_unread(struct loader *ld, struct place from, const char *file, const char *why)
+{
+    if (from.line)
+        fault_add(ld->errs, from, "cannot read %s: %s", file, why);
+    else
+        fault_add(ld->errs, from, "cannot be read: %s", why);
+}
+
 /* The file's text, or NULL with a fault at the place that named it. */
 static char *read_file(struct loader *ld, struct chain *link, struct place from, size_t *n)
 {
@@ -181,7 +194,7 @@ static char *read_file(struct loader *ld, struct chain *link, struct place from,
     }
     const int fd = file_open(link->file, &st, &why);
     if (fd < 0) {
-        fault_add(ld->errs, from, "cannot read %s: %s", link->file, why);
+        report_unread(ld, from, link->file, why);
         return NULL;
     }
     why = NULL;
@@ -191,7 +204,7 @@ static char *read_file(struct loader *ld, struct chain *link, struct place from,
         if (c->device == st.st_dev && c->inode == st.st_ino) why = "the file includes itself";
     if (!why) text = read_all(ld, link->file, fd, &st, n, &why);
     close(fd);
-    if (!text) fault_add(ld->errs, from, "cannot read %s: %s", link->file, why);
+    if (!text) report_unread(ld, from, link->file, why);
     return text;
 }
 
@@ -252,7 +265,7 @@ static void apply_override(struct loader *ld, const char *text)
 {
     const struct node here = {.kind = NODE_SCALAR, .text = text}; /* place: the command line */
     const char *equals = strchr(text, '=');
-    if (!equals || !text_is_yaml(text)) {
+    if (!equals || equals == text || !text_is_yaml(text)) {
         char found[NODE_TEXT_BYTES];
         fault_add(ld->errs, here.at, "found %s, expected section.key=value in UTF-8",
                   node_found(&here, found));

@@ -161,7 +161,10 @@ const char *value_expected(const struct key *key, char buf[EXPECTED_BYTES])
         for (int i = 0; key->choices[i]; i++)
             append(buf, "%s%s", i ? ", " : "one of ", key->choices[i]);
         break;
-    case KEY_TEXT: append(buf, "a text without control characters"); break;
+    case KEY_TEXT:
+        append(buf, "a text without control characters%s",
+               key->flags & KEY_EMPTY ? "" : ", not empty");
+        break;
     case KEY_SOURCES:
         append(buf, "a path, a list of paths, or a list of {path, weight, format, eod_id, bos_id}");
         break;

@@ -82,6 +82,8 @@ bool command_line_parse(struct command_line *cl, const struct command *command, 
     }
     if (!cl->file && err_speak_first())
         fprintf(stderr, "%.*s\n", (int)strcspn(command->help, "\n"), command->help);
+    if (cl->file && (!*cl->file || !strcmp(cl->file, "-")))
+        return wrong(command, "found \"%s\", expected the name of a file", cl->file);
     return cl->file;
 }
 
@@ -90,10 +92,8 @@ enum exit_code command_line_load(const struct command_line *cl, struct config *c
     struct err_list errs = {0}, warnings = {0};
     config_try_load(cfg, cl->file, cl->n_overrides, cl->overrides, &errs);
     if (cl->n_ranks) config_try_check_ranks(cfg, cl->n_ranks, &errs);
-    if (errs.n > 0) {
-        fputs(errs.text, stderr);
-        fprintf(stderr, "%d error%s in the configuration\n", errs.n, text_s(errs.n));
-    }
+    if (errs.n > 0) fputs(errs.text, stderr);
+    if (errs.n > 1) fprintf(stderr, "%d errors in the configuration\n", errs.n);
     if (errs.n == 0) schedule_warn(cfg, &warnings);
     warn_list(&warnings);
     const enum exit_code code = errs.n > 0 ? CODE_CONFIG : CODE_DONE;

@@ -111,7 +111,7 @@ static void read_open_card(int fd, struct card *c)
 static bool read_card(const char *path, struct card *c)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 && errno == ENOENT) return false;
+    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) return false;
     read_open_card(fd, c);
     if (fd >= 0) close(fd);
     return true;
