@@ -52,3 +52,29 @@ left skips 'step-00000003 step-00000004'
 must_train skips 1 train.steps=5 $saving # a good step: now the older ones go
 left skips step-00000005
 finish
+
+# refuses NAME TENSOR RANKS [key=value ...]: a checkpoint that another program wrote with a number
+# that is not finite: nothing takes it, on the mesh that wrote it and on another.
+must_train spoilt 2 train.steps=4 checkpoint.every=2 data.heldout=[] topology.ep=2
+refuses() {
+    r_name=$1 r_tensor=$2 r_np=$3
+    shift 3
+    cp -r "$tmp/spoilt" "$tmp/$r_name"
+    last=$tmp/$r_name/checkpoints/step-00000004
+    "$DSV3_BUILD/tests/ckpt_spoil" "$last" "$r_tensor"
+    r_words="$r_tensor: element 0 is inf, expected a finite number"
+    for command in "verify $last" "export $last $tmp/$r_name.hf"; do
+        code=0
+        "$ckpt" $command >"$tmp/$r_name.said" 2>&1 || code=$?
+        grep -q "$r_words" "$tmp/$r_name.said" && [ $code = 65 ] ||
+            fail "$command: exit code $code: $(cat "$tmp/$r_name.said")"
+    done
+    set -- "$@" train.steps=4 data.heldout=[]
+    fails 65 "run.init_from: .*$r_words\|$r_words" "$r_name-init" "$r_np" "$@" run.init_from="$last"
+    must_train "$r_name" "$r_np" "$@"
+    resumed_at "$r_name" 2
+    grep -q "step-00000004.*$r_words" "$tmp/$r_name.err" || fail "$(cat "$tmp/$r_name.err")"
+}
+later refuses same model/model.layers.2.mlp.experts.3.up_proj.weight 2 topology.ep=2
+later refuses other model/model.norm.weight 1
+finish
