@@ -16,7 +16,7 @@ must_train one 4 "$@"
 must_train told 4 "$@" topology.ranks_per_node=2
 
 nodes() {
-    sed -n 's/^mesh .* on \([0-9]*\) nodes.*/\1/p' "$tmp/$1.out"
+    sed -n 's/^mesh .* on \([0-9]*\) node.*/\1/p' "$tmp/$1.out"
 }
 bytes() {
     sed -n 's/.*\("bytes_intra":[0-9]*,"bytes_inter":[0-9]*\).*/\1/p' "$tmp/$1/metrics.jsonl"

@@ -43,9 +43,7 @@ static const char usage[] =
     "  --decode               print the text of the shards given; with --separator LINE such a\n"
     "                         line instead of each --eod token\n"
     "\n"
-    "A SHARD is a file, a directory of them, Megatron's NAME of NAME.bin and NAME.idx, or a "
-    "pattern\n"
-    "in quotes.\n";
+    "A SHARD is a file, a directory of them, or Megatron's NAME of NAME.bin and NAME.idx.\n";
 
 int main(int argc, char **argv)
 {

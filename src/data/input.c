@@ -2,11 +2,11 @@
 #include "data/input.h"
 
 #include "base/file.h"
-#include "data/names.h"
 #include "data/unpack.h"
 
 #include <errno.h>
 #include <fts.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,15 +97,21 @@ static int try_spool(struct input *in, struct fault *fault)
 
 static int try_add(struct input *in, const char *path, bool repeatable, struct fault *fault);
 
+/* What matches a pattern of the shell, in bytewise order: the locale is that of C. */
 static int try_add_matches(struct input *in, const char *pattern, bool repeatable,
                            struct fault *fault)
 {
-    struct names found = {0};
-    int bad = names_try_match(&found, pattern, fault);
+    glob_t found;
+    const int code = glob(pattern, GLOB_ERR, NULL, &found);
+    int bad = 0;
 
-    for (int i = 0; i < found.n && !bad; i++) bad = try_add(in, found.at[i], repeatable, fault);
-    names_free(&found);
-    return bad;
+    CHECK(code != GLOB_NOSPACE, "no memory for the files that %s matches", pattern);
+    for (size_t i = 0; code == 0 && i < found.gl_pathc && !bad; i++)
+        bad = try_add(in, found.gl_pathv[i], repeatable, fault);
+    globfree(&found);
+    if (code == 0) return bad;
+    return fault_set(fault, CODE_NO_INPUT, "%s: %s", pattern,
+                     code == GLOB_NOMATCH ? "no file matches" : "a directory cannot be read");
 }
 
 static int try_add(struct input *in, const char *path, bool repeatable, struct fault *fault)
@@ -119,7 +125,8 @@ static int try_add(struct input *in, const char *path, bool repeatable, struct f
         add_file(in, path, 0);
         return repeatable ? try_spool(in, fault) : 0;
     }
-    if (names_is_pattern(path)) return try_add_matches(in, path, repeatable, fault);
+    if (strpbrk(path, "*?[") && access(path, F_OK) != 0)
+        return try_add_matches(in, path, repeatable, fault);
     if (stat(path, &st) != 0)
         return fault_set(fault, CODE_NO_INPUT, "%s: %s", path, strerror(errno));
     if (S_ISDIR(st.st_mode)) return try_add_tree(in, path, fault);

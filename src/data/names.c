@@ -5,7 +5,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -69,45 +68,11 @@ static bool is_prefix(const char *path)
     return n > 0 && n < (int)sizeof bin && access(path, F_OK) != 0 && access(bin, F_OK) == 0;
 }
 
-bool names_is_pattern(const char *path)
-{
-    return strpbrk(path, "*?[") && access(path, F_OK) != 0;
-}
-
-int names_try_match(struct names *names, const char *pattern, struct fault *fault)
-{
-    glob_t found;
-    const int code = glob(pattern, GLOB_ERR | GLOB_NOSORT, NULL, &found), n_before = names->n;
-
-    CHECK(code != GLOB_NOSPACE, "no memory for the files that %s matches", pattern);
-    for (size_t i = 0; code == 0 && i < found.gl_pathc; i++)
-        names_add(names, "", found.gl_pathv[i], "");
-    globfree(&found);
-    if (code != 0)
-        return fault_set(fault, CODE_NO_INPUT, "%s: %s", pattern,
-                         code == GLOB_NOMATCH ? "no file matches" : "a directory cannot be read");
-    qsort(names->at + n_before, (size_t)(names->n - n_before), sizeof *names->at, compare_names);
-    return 0;
-}
-
-static int try_add_matches(struct names *names, const char *pattern, enum data_format format,
-                           struct fault *fault)
-{
-    struct names found = {0};
-    int bad = names_try_match(&found, pattern, fault);
-
-    for (int i = 0; i < found.n && !bad; i++)
-        bad = names_try_add(names, found.at[i], format, fault);
-    names_free(&found);
-    return bad;
-}
-
 int names_try_add(struct names *names, const char *path, enum data_format format,
                   struct fault *fault)
 {
     struct stat st;
 
-    if (names_is_pattern(path)) return try_add_matches(names, path, format, fault);
     if (is_prefix(path))
         names_add(names, "", path, ".bin");
     else if (stat(path, &st) != 0)

@@ -1,7 +1,7 @@
 /*
  * names.h - which files the sources of a dataset are: the paths of the config in their order, a
- * directory standing for its shards by their names in bytewise order, hidden files left out, a
- * pattern of the shell (* ? [) that is no file's name for all that matches it in bytewise order.
+ * directory standing for its shards by their names in bytewise order, hidden files left out. No
+ * path is a pattern.
  */
 #pragma once
 
@@ -17,8 +17,5 @@ struct names {
 /* What one path stands for, behind what is there. */
 int names_try_add(struct names *names, const char *path, enum data_format format,
                   struct fault *fault);
-/* Whether the path is a pattern and no file; and the files and directories that match it. */
-bool names_is_pattern(const char *path);
-int names_try_match(struct names *names, const char *pattern, struct fault *fault);
 int names_try_list(struct names *names, const struct data_sources *sources, struct fault *fault);
 void names_free(struct names *names);
