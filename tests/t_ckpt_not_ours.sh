@@ -123,6 +123,8 @@ ln -s ../lines "$tmp/metrics/metrics.jsonl"
 rm -r "$root/step-00000004"
 on metrics
 resumed_at metrics 2
+grep -q '^warning .*reports a checkpoint of step 4 that is not in .*after 2 are' \
+    "$tmp/metrics.err" || fail "metrics: $(cat "$tmp/metrics.err")"
 [ -L "$tmp/metrics/metrics.jsonl" ] || fail 'the link to the metrics is gone'
 [ "$(grep -c '"loss"' "$tmp/lines")" = 6 ] || fail "metrics: $(cat "$tmp/lines")"
 echo ok

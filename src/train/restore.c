@@ -316,6 +316,11 @@ static void set_later_aside(const struct run *run)
 {
     char root[CKPT_PATH];
     struct fault fault = {0};
+    const int64_t last = rundir_last_save(run->cfg->run.dir);
+    if (last > run->newest)
+        warn_line("metrics.jsonl reports a checkpoint of step %lld that is not in %s any more; its "
+                  "steps after %lld are trained again",
+                  (long long)last, save_root(run->cfg, root), (long long)run->progress.step);
     const int n = store_try_set_aside(save_root(run->cfg, root), run->progress.step, &fault);
     CHECK_CODE(fault.code, n >= 0, "%s", fault.why);
     if (n > 0) printf("resume  renamed %d later checkpoints to *.left\n", n);

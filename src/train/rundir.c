@@ -60,8 +60,7 @@ static bool is_of_this_run(const struct config *cfg)
     return same;
 }
 
-/* The last step of which the metrics report a checkpoint; -1: none. */
-static int64_t last_save(const char *dir)
+int64_t rundir_last_save(const char *dir)
 {
     char path[PATH_MAX], *line = NULL;
     size_t cap = 0;
@@ -82,7 +81,7 @@ static int try_miss_saves(const struct config *cfg, struct fault *fault)
 {
     char root[PATH_BYTES];
     int64_t *steps;
-    const int64_t last = last_save(cfg->run.dir);
+    const int64_t last = rundir_last_save(cfg->run.dir);
     const int n = store_try_list(path_print(root, "%s/checkpoints", cfg->run.dir), &steps, fault);
     free(steps);
     if (n < 0) return -1;

@@ -16,6 +16,9 @@ const char *rundir_metrics(const char *dir, char path[PATH_BYTES]);
  */
 int rundir_try_claim(const struct config *cfg, struct fault *fault);
 
+/* The last step of which metrics.jsonl reports a checkpoint; -1: none. */
+int64_t rundir_last_save(const char *dir);
+
 /* Cuts off what metrics.jsonl says of steps after this one, and of rollbacks beyond the first so
  * many: they will be made again. When it is a link to a file, that file is cut. Whether what is
  * left has the evaluation after that step. */
