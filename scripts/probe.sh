@@ -138,6 +138,17 @@ if ! grep -q 'MACHINE += -m[ac][rp][cu]' "$mk"; then
     exit 1
 fi
 
+# gcc 12 for aarch64 breaks down over the largest double of a loop.
+machine=$(sed -n 's/^MACHINE += //p' "$mk" | tr '\n' ' ')
+try fmax "-O3 $machine -fno-trapping-math -fno-math-errno -lm" \
+    '#include <math.h>
+double largest(const float *x, int n)
+{
+    double m = 0;
+    for (int i = 0; i < n; i++) m = fmax(m, x[i]);
+    return m;
+}' %d 1 || echo 'MACHINE += -fno-builtin-fmax' >>"$mk"
+
 for f in txt mk; do
     eval "new=\$$f"
     cmp -s "$new" "$dir/libs.$f" 2>/dev/null || cp "$new" "$dir/libs.$f"

@@ -1,6 +1,7 @@
 #!/bin/sh
-# test.sh - installs what is missing, builds, runs every test, and a part of them once more in a
-# build with the address and undefined-behaviour sanitizers; the last line counts all.
+# test.sh - installs what is missing, builds, runs the tests (but those of tests/run --long), and a
+# part of them once more in a build with the address and undefined-behaviour sanitizers; the last
+# line counts all.
 #
 # usage: sh scripts/test.sh [PART-OF-A-TEST'S-NAME ...]
 set -eu

@@ -1,5 +1,5 @@
 # Below a real Slurm: a job that needs more time than it has gets SIGUSR1 before its time limit,
-#TEST timeout=180 cores=1
+#TEST long=1 timeout=180 cores=1
 # saves, ends with exit code 75, goes back into the queue, starts again and finishes. Its loss curve
 # is that of a run below mpirun that nobody stopped, bit for bit.
 . tests/lib_train.sh

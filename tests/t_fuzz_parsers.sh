@@ -1,5 +1,5 @@
 # Nothing that a parser is fed ends it: a second of mutated input for each of tests/fuzz.
-#TEST timeout=150
+#TEST long=1 timeout=150
 set -eu
 echo 'int LLVMFuzzerTestOneInput(void); int LLVMFuzzerTestOneInput(void) { return 0; }' |
     clang -fsanitize=fuzzer,address -x c - -o "$DSV3_TEST_TMP/try" 2>/dev/null || {

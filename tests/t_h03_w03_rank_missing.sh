@@ -1,5 +1,5 @@
 # A rank that stops, or waits for something else for ever, is named soon after the deadline: which
-#TEST timeout=150 cores=1
+#TEST long=1 timeout=150 cores=1
 # one, on which host, the collective and its number, who waits, and where the run is; the job ends.
 . tests/lib_train.sh
 make_run
