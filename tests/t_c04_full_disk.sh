@@ -73,7 +73,7 @@ train two 2 "$@" debug.fault=stop debug.fault_rank=1 debug.fault_at='step 4, che
     code=$?
 wait $! || exit 1
 [ $code = 74 ] || fail "two: exit code $code: $(cat "$tmp/two.err")"
-grep -q '^warning .*step 4: .*tensors-00000.h5.*: No space left on device; training goes on$' \
+grep -q '^warning .*step 4: .*tensors-00000.h5.*: No space left on device; training continues$' \
     "$tmp/two.err" || fail "two: $(cat "$tmp/two.err")"
 latest_is two 2
 rm "$tmp/small/filled"

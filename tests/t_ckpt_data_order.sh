@@ -81,7 +81,7 @@ goes_on one batch 12 "$@" "$one" train.global_batch=2
 more="data.train=[{path: $tmp/a.u16, weight: 3}, {path: [$tmp/b.u16, $tmp/c.u16]}]"
 goes_on two weights 24 "$@" "$more"
 each_once weights 1 24 24
-said weights 'source 1, share 0.5 in the checkpoint, 0.75 now: .*a.u16 goes on after the 4 samples'
+said weights 'source 1, share 0.5 in the checkpoint, 0.75 now: .*a.u16 continues after the 4'
 goes_on two parts 13 "$@" "$more"
 must_train parts 1 "$@" "$more" train.steps=24
 said parts 'resume .*: step 13, '
@@ -99,5 +99,5 @@ said cut 'of 32 tokens in the checkpoint, 16 now: .* number 16 of the 32 of its 
 goes_on one anew 10 "$@" "$one" data.sequence_length=24
 said anew 'with number 10 of the 21 of its epoch 0, .*: about 25 % of its tokens come twice'
 must_train anew 1 "$@" "$one" data.sequence_length=24 train.steps=12
-grep -q 'now: .* goes on with' "$tmp/anew.out" && fail 'sequences are said to have changed again'
+grep -q 'now: .* continues with' "$tmp/anew.out" && fail 'sequences are said to have changed again'
 exit 0

@@ -21,7 +21,7 @@ check_saved() {
         while (<$in>) {
             next if /checkpoints.latest.*: \Q$error\E; checkpoints are good without that link$/
                 && !$link++;
-            my ($step, $why) = /^warning .*checkpoint of step (\d+): (.*); training goes on$/
+            my ($step, $why) = /^warning .*checkpoint of step (\d+): (.*); training continues$/
                 or said("another line: $_");
             said("two lines of step $step") if $line{$step}++;
             said("neither file nor cause: $_") if $why !~ /$root.*: \Q$error\E$/;

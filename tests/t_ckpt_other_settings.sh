@@ -1,7 +1,7 @@
 # A run may go on with other settings than the checkpoint was made with: other shapes, vocabulary
 #TEST timeout=100 cores=2
 # or data are refused with every difference, other settings are told and taken; weights
-# alone start a new run, and what is not taken is listed.
+# alone start a new run, and what is not loaded is listed.
 . tests/lib_resume.sh
 make_run
 set -- topology.ep=2
@@ -66,9 +66,9 @@ not_new 'run.init_from: .*/none/manifest.json: No such file' run.init_from="$tmp
 not_new 'has 4 layers and MTP depth 1, this model 5 and 1:' model.num_hidden_layers=5
 not_new 'has 4 layers and MTP depth 1, this model 5 and 0:' model.num_hidden_layers=5 \
     model.num_nextn_predict_layers=0 run.init_from_partial=true
-not_new 'has 48 of the 129 tensors of this model; run.init_from_partial: true takes these' \
+not_new 'has 48 of the 129 tensors of this model; run.init_from_partial: true loads these' \
     model.num_nextn_predict_layers=0 model.moe_intermediate_size=16
-[ "$(grep -c '^init    not taken: model/' "$tmp/new.err")" = 8 ] &&
+[ "$(grep -c '^init    not loaded: model/' "$tmp/new.err")" = 8 ] &&
     grep -q '^init    ... and 73 more' "$tmp/new.err" || fail "$(cat "$tmp/new.err")"
 new data.train="$tmp/heldout.tok.zst" model.num_nextn_predict_layers=0 \
     model.moe_intermediate_size=16 model.rope_theta=20000 run.init_from_partial=true ||

@@ -55,12 +55,12 @@ printf 'BZh9 is no bzip2\n' >notes
 check 'looks like bzip2' "$(back n.tok.zst notes)" 'BZh9 is no bzip2
 |'
 
-# No text: a NUL, noise, UTF-16; some bytes that are no UTF-8 are kept, and said.
+# No text: a NUL, noise, UTF-16; some bytes that are not UTF-8 are kept, and said.
 printf 'one\n' >text
 { cat text; printf '\211PNG\r\n\032\n\000\000'; } >image
 refuses 65 'image: byte 12 is 0, expected text' text image
 gzip -c numbers | tail -c +100 | head -c 3000 | tr -d '\000' >noise
-refuses 65 'noise: [0-9]* of the first [0-9]* bytes are no UTF-8' noise
+refuses 65 'noise: [0-9]* of the first [0-9]* bytes are not UTF-8' noise
 printf '\377\376o\000n\000' >wide
 refuses 65 'wide: found UTF-16' wide
 "$T" --any-bytes --out any.tok.zst image noise >/dev/null 2>&1
@@ -68,7 +68,7 @@ check 'any bytes' "$("$T" --decode any.tok.zst | cksum)" "$(cat image noise | ck
 { yes 'é中😀' | head -c 1048590; printf '\303 caf\351 \303'; } >latin # one across a buffer's end
 "$T" --out l.tok.zst latin >said 2>&1
 check 'some bytes' "$(sed -n 's/^warning //p' said)" \
-    '3 bytes that are no UTF-8 kept as they are; the first: latin: byte 1048590'
+    '3 bytes that are not UTF-8 kept as they are; the first: latin: byte 1048590'
 
 # A separator with a carriage return, which the text keeps; one that never comes.
 printf 'a\r\n--\r\nb\r\n--\rc\n--' >crlf

@@ -8,7 +8,8 @@ deadline=$((4 * ${DSV3_TIMEOUT_SCALE:-1})) # on a busy machine a rank may wait f
 # missing NAME FAULT RANK COLLECTIVE WAITING PLACE RANKS [section.key=value ...]
 missing() {
     name=$1 fault=$2 rank=$3 place=$6
-    words="rank $rank ($(uname -n)) did not come to $4 (number [0-9]*), where $5"
+    words="rank $rank ($(uname -n)) did not enter collective ${4% over *} #[0-9]* on axis"
+    words="$words ${4##* over }, where $5"
     shift 6
     later fails 70 "fatal .*$words waited for $deadline s; $place$" "$name" "$@" \
         run.deadline_s=$deadline debug.fault="$fault" debug.fault_rank="$rank" \

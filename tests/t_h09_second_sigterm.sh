@@ -41,6 +41,6 @@ over ranks '143' '^stopped .* at once by a second SIGTERM; step 3, '
 
 begin deadline 4 "$place" "$@" run.deadline_s=3
 for pid in $(others deadline); do kill -TERM "$pid"; done
-over deadline '70' '^fatal .*rank 1 .* did not come to .*; step 3, '
+over deadline '70' '^fatal .*rank 1 .* did not enter .*; step 3, '
 [ -z "$(checkpoints ranks)$(checkpoints deadline)" ] || fail 'saved within a step'
 echo ok

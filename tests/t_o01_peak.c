@@ -77,7 +77,7 @@ static void check_header(enum dtype dt, const char *products)
     capture_begin();
     run_print_summary(&rig.run);
     const char *text = capture_end();
-    expect_line(text, "\npeak    unknown: speed is told without a share of it\n");
+    expect_line(text, "\npeak    unknown: utilisation not reported\n");
     EXPECT(!strstr(text, "GFLOP/s"), "%s", text);
     run_rig_free(&rig);
 }

@@ -15,7 +15,8 @@ echo garbage >"$root/step-00000008.tmp/manifest.json"
 first parts 4 8 "$@"
 same_end whole parts
 resumed_at parts 2
-for line in 'step-00000008.tmp was not finished' 'step-00000006 is passed over: .*manifest.json'; do
+for line in 'step-00000008.tmp is unfinished' \
+    'skipping checkpoint .*step-00000006 (.*manifest.json'; do
     grep -q "$line" "$tmp/parts.out" || fail "'$line' is not in: $(cat "$tmp/parts.out")"
 done
 [ "$(cd "$root" && echo *)" = 'latest step-00000006 step-00000006.left step-00000008' ] ||

@@ -26,7 +26,7 @@ static const char usage[] =
     "    --dtype bf16|f32     of the weights: bf16; selection biases stay F32\n"
     "    --shard-bytes N      bytes of a file at most, if one tensor is not larger: 5000000000\n"
     "    --tokenizer FILE     a tokenizer.json to put beside them; models of bytes need none\n"
-    "    --max-vocab N        only its ids below N, as dsv3-tokenize was told\n"
+    "    --max-vocab N        only its ids below N, as given to dsv3-tokenize\n"
     "  import HFDIR OUT       weights of Hugging Face (F32, F16, BF16, FP8 with scales of blocks)\n"
     "                         as checkpoint OUT/step-00000000, and its model as OUT/model.yaml\n"
     "    --model YAML         the model, instead of what HFDIR/config.json says\n"

@@ -28,7 +28,7 @@ static void put_text(FILE *out, const char *key, const char *text)
 {
     json_t *string = json_string(text);
     char *quoted = string ? json_dumps(string, JSON_ENCODE_ANY) : NULL;
-    CHECK(quoted, "no memory, or no UTF-8, for %s of a checkpoint", key);
+    CHECK(quoted, "no memory, or not UTF-8, for %s of a checkpoint", key);
     fprintf(out, " \"%s\": %s,\n", key, quoted);
     free(quoted);
     json_decref(string);

@@ -77,16 +77,16 @@ const struct key config_keys[] = {
            "where to compute; auto: cpu, as this version has no cuda"),
     BOOL("run.overwrite", run.overwrite, "false",
          "start anew where an earlier run has been: its checkpoints are removed"),
-    TEXT(
-        "run.resume", run.resume, 0, "auto",
-        "auto: go on from the newest whole checkpoint in run.dir; none: start anew; or the path of "
-        "one"),
+    TEXT("run.resume", run.resume, 0, "auto",
+         "auto: resume from the newest valid checkpoint in run.dir; none: start anew; or the path "
+         "of "
+         "one"),
     TEXT("run.init_from", run.init_from, KEY_EMPTY, "\"\"",
          "a checkpoint whose weights a new run starts with"),
     BOOL("run.init_from_partial", run.init_from_partial, "false",
-         "take what init_from has of the model, and start its other tensors with random values"),
+         "load what init_from has of the model; its other tensors start with random values"),
     NUMBER("run.deadline_s", run.deadline_s, 0, INFINITY, KEY_ABOVE_MIN, "600",
-           "seconds after which a rank that others wait for is called missing and the run ends"),
+           "collective timeout in seconds"),
     NUMBER("run.exit_after", run.exit_after, 0, INFINITY, 0, "0",
            "minutes after which the run saves and ends with exit code 75, to be started again; 0: "
            "never"),
@@ -119,7 +119,7 @@ const struct key config_keys[] = {
     INT("data.max_epochs", data.max_epochs, 0, INT_MAX, "0",
         "passes over the data; needing more is an error; 0: no limit"),
     RANGES("data.skip_samples", data.skip_samples,
-           "samples that are passed over: ranges of numbers as `samples` in metrics.jsonl counts "
+           "samples that are skipped: ranges of numbers as `samples` in metrics.jsonl counts "
            "them, without the end"),
 
     INT("model.vocab_size", model.vocab_size, 2, MAX_VOCAB, NULL, "token ids"),
@@ -262,9 +262,9 @@ const struct key config_keys[] = {
     INT("train.spike_window", train.spike_window, 1, MAX_SPIKE_WINDOW, "64",
         "steps before, all of which it takes, of which that is the median"),
     INT("train.skip_before", train.skip_before, 0, 1 << 20, "1",
-        "batches before that of the spike that are passed over with it"),
+        "batches before that of the spike that are skipped with it"),
     INT("train.skip_after", train.skip_after, 0, 1 << 20, "0",
-        "batches after that of the spike that are passed over with it"),
+        "batches after that of the spike that are skipped with it"),
     INT("train.max_rollbacks", train.max_rollbacks, 1, MAX_ROLLBACKS, "3",
         "rollbacks of the whole run; one more ends it"),
 
@@ -297,9 +297,9 @@ const struct key config_keys[] = {
     BOOL("checkpoint.on_signal", checkpoint.on_signal, "true",
          "one when the run is asked to end early"),
     INT("checkpoint.keep_last", checkpoint.keep_last, 0, INT_MAX, "2",
-        "the newest ones are kept; 0: all"),
+        "how many of the newest to keep; 0: all"),
     INT64("checkpoint.keep_every", checkpoint.keep_every, 0, "0",
-          "those of steps that it divides are kept; 0: none for that"),
+          "also keep checkpoints whose step is a multiple of this; 0: none"),
     BOOL("checkpoint.keep_best", checkpoint.keep_best, "false",
          "save one when a held-out loss is the lowest so far, and keep it until a lower one is "
          "saved"),
@@ -334,7 +334,7 @@ const struct key config_keys[] = {
          "compare what ranks send and expect before every exchange of rows"),
     CHOICE(
         "debug.fault", debug.fault, faults, "none",
-        "what fault_rank does to itself at fault_at: SIGSTOP, SIGKILL, SIGSEGV, or wait for ever"),
+        "what fault_rank does to itself at fault_at: SIGSTOP, SIGKILL, SIGSEGV, or wait forever"),
     INT("debug.fault_rank", debug.fault_rank, 0, 1 << 20, "0", "the rank with the fault"),
     TEXT("debug.fault_at", debug.fault_at, KEY_EMPTY, "\"\"",
          "a place as messages name it: step 5, dispatch forward of layer 3"),

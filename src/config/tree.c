@@ -26,7 +26,7 @@ void fault_add(struct err_list *errs, struct place at, const char *fmt, ...)
 {
     if (errs->n > MAX_FAULTS) return;
     if (errs->n == MAX_FAULTS) {
-        err_add(errs, "more than %d faults: the rest is not listed", MAX_FAULTS);
+        err_add(errs, "more than %d errors: the rest is not listed", MAX_FAULTS);
         return;
     }
     char text[1024];

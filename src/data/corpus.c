@@ -152,7 +152,7 @@ static int try_check_text(struct corpus *corpus, struct fault *fault)
     if (corpus->n_bad <= BAD_BYTES || corpus->n_bad * BAD_SHARE <= corpus->n_checked) return 0;
     return fault_set(
         fault, CODE_DATA,
-        "%s: %ld of the first %ld bytes are no UTF-8, expected text; --any-bytes takes "
+        "%s: %ld of the first %ld bytes are not UTF-8, expected text; --any-bytes takes "
         "files as they are",
         input_path(corpus->input), (long)corpus->n_bad, (long)corpus->n_checked);
 }

@@ -104,7 +104,7 @@ static void take_character(struct scanner *s, struct span *span)
     if (c < 0x20) note(s, span, "a control character within a text");
     if (c >= 0x80 && unicode_decode(s->at, s->end - s->at, &bytes) == UNICODE_CODE_POINTS &&
         !s->any_bytes)
-        note(s, span, "a byte that is no UTF-8");
+        note(s, span, "a byte that is not UTF-8");
     memmove(span->at + span->n, s->at, (size_t)bytes);
     span->n += bytes;
     s->at += bytes;

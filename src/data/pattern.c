@@ -67,7 +67,7 @@ static int next_char(struct parser *p, uint32_t *c)
     int bytes;
     if (!*p->at) return refuse(p, "unexpected end");
     *c = unicode_decode(p->at, (int64_t)strlen(p->at), &bytes);
-    if (*c == UNICODE_CODE_POINTS) return refuse(p, "no UTF-8");
+    if (*c == UNICODE_CODE_POINTS) return refuse(p, "not UTF-8");
     p->at += bytes;
     return 0;
 }

@@ -276,5 +276,5 @@ void agree_at(const char *file, int line, MPI_Comm comm, bool ok, enum exit_code
     if (first == size) return;
     if (first == rank) die_at(code, file, line, "agree", "%s", why);
     sleep(SPEAKER_S); /* the speaker's MPI_Abort ends this process */
-    DIE(code, "rank %d met a fault and has not ended the job", first);
+    DIE(code, "rank %d failed but did not abort the job", first);
 }

@@ -26,7 +26,7 @@ static void print_spread(const struct mesh *mesh, FILE *out, enum axis axis, int
         if (n <= needed) continue;
         fprintf(out,
                 "warning %s %d: ranks %d to %d are on %d nodes, %d would do: the launcher deals "
-                "ranks to the nodes in turn? Node after node (mpirun --map-by slot, srun "
+                "ranks to the nodes round-robin? Node after node (mpirun --map-by slot, srun "
                 "--distribution=block) is faster\n",
                 axis_name(axis), size, first, first + size - 1, n, needed);
         return;

@@ -188,13 +188,12 @@ static _Noreturn void die_of_mismatch(void)
         const struct report *at = &late.report[r];
         int first = 0;
         while (!waits_at(at, first)) first++;
-        if (first < r) continue; /* told with that one */
-        used += snprintf(text + used, sizeof text - (size_t)used,
-                         "%s%s in %s over %s (number %lld), %s", used ? "; " : "",
-                         list(who, waits_at, at, false), at->op, axis_name(at->axis),
-                         (long long)at->number, at->place);
+        if (first < r) continue; /* reported with that one */
+        used += snprintf(text + used, sizeof text - (size_t)used, "%s%s in %s #%lld on axis %s, %s",
+                         used ? "; " : "", list(who, waits_at, at, false), at->op,
+                         (long long)at->number, axis_name(at->axis), at->place);
     }
-    DIE(CODE_INTERNAL, "no end of waiting after %.0f s, and no rank is missing: %s",
+    DIE(CODE_INTERNAL, "collective timeout after %.0f s; ranks are in different collectives: %s",
         late.report[late.rank].seconds, text);
 }
 
@@ -204,8 +203,8 @@ static _Noreturn void die_late(void)
     const struct report *at = first_wait();
     if (!at) die_of_mismatch();
     DIE(CODE_INTERNAL,
-        "%s did not come to %s over %s (number %lld), where %s waited for %.0f s; %s",
-        list(missing, missing_from, at, true), at->op, axis_name(at->axis), (long long)at->number,
+        "%s did not enter collective %s #%lld on axis %s, where %s waited for %.0f s; %s",
+        list(missing, missing_from, at, true), at->op, (long long)at->number, axis_name(at->axis),
         list(waiting, waits_at, at, false), at->seconds, at->place);
 }
 

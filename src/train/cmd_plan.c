@@ -16,7 +16,7 @@
 static const char help[] =
     "usage: dsv3 plan FILE --ranks N [--memory SIZE] [section.key=value ...] [--json]\n"
     "\n"
-    "Prints what a run on N ranks takes: bytes of memory of a rank by role, and bytes it sends in "
+    "Prints what a run on N ranks needs: bytes of memory of a rank by role, and bytes it sends in "
     "a\n"
     "step. Runs the start-up and one step without allocating or sending, in a moment on any "
     "machine.\n"
@@ -126,7 +126,7 @@ static void print_traffic(const struct job *job)
 static void print_kinds(const struct job *job)
 {
     if (job->n_kinds == 1) return;
-    printf("\nranks of %d kinds; the tables above show those that take and send the most\n",
+    printf("\nranks of %d kinds; the tables above show those that use and send the most\n",
            job->n_kinds);
     printf("  ranks   first  bytes balanced    to one rank   within the node     to other nodes\n");
     for (int i = 0; i < job->n_kinds; i++) {
@@ -145,7 +145,7 @@ static void print_meshes(const struct job *job, const struct verdict *v)
     enum { SHOWN = 12 };
     const double gb = 1e9;
     if (v->n_meshes == 0) {
-        printf("no mesh of %d rank%s fits; less takes a smaller train.micro_batch, "
+        printf("no mesh of %d rank%s fits; try a smaller train.micro_batch, "
                "data.sequence_length or\ntrain.loss_chunk_tokens, bf16 as train.compute_dtype and "
                "optimizer.moments_dtype, or more ranks\n",
                job->shape.size, text_s(job->shape.size));

@@ -37,7 +37,7 @@ static void compare_shares(const struct run *run, const struct data_sources *the
         const struct source_info source = dataset_source_info(run->train_data, i);
         if (i < then->n)
             err_add(taken,
-                    "data.train: source %d, share %.4g in the checkpoint, %.4g now: %s goes on "
+                    "data.train: source %d, share %.4g in the checkpoint, %.4g now: %s continues "
                     "after the %" PRId64 " samples that it has given",
                     i + 1, then->at[i].weight / sum, source.share, source.path, before[i]);
         else
@@ -78,7 +78,7 @@ static void compare_contents(const struct run *run, const struct config_data *th
     err_add(refused,
             "data.train: fingerprint %016" PRIx64 " in the checkpoint, %016" PRIx64
             " now: other data, or a shard was added, left out or moved (new shards may form a "
-            "source of their own at the end of data.train; run.init_from takes the weights alone)",
+            "source of their own at the end of data.train; run.init_from loads the weights alone)",
             s->train_fingerprint, now);
     for (int i = 0; i < n; i++) {
         const struct data_source *a = &then->train.at[i], *b = &run->cfg->data.train.at[i];
@@ -119,7 +119,7 @@ void data_order_check(const struct run *run, const struct manifest *m, struct er
     if (old->n < 1 || now->n < old->n) {
         err_add(refused,
                 "data.train: %d sources in the checkpoint, %d now: sources may be added at the "
-                "end, not taken away (a weight of 1e-9 has the same effect)",
+                "end, not removed (a weight of 1e-9 has the same effect)",
                 old->n, now->n);
     } else {
         int64_t before[MAX_SOURCES];
@@ -153,7 +153,7 @@ static void say_cut_anew(const struct run *run, int i, int T, const struct place
     const int64_t place = at->k % source.n_samples;
     const double done = (double)place / (double)source.n_samples;
     if (run->mesh.rank != 0) return;
-    printf("resume  sequences of %d tokens in the checkpoint, %d now: %s goes on with number "
+    printf("resume  sequences of %d tokens in the checkpoint, %d now: %s continues with number "
            "%" PRId64 " of the %" PRId64 " of its epoch %" PRId64,
            T, d->sequence_length, source.path, place, source.n_samples, at->k / source.n_samples);
     if (d->shuffle && place > 0)

@@ -34,7 +34,7 @@ static void check_layers(const struct init_from *init, const struct config *cfg)
         a->num_hidden_layers == b->num_hidden_layers ||
             (a->num_nextn_predict_layers == 0 && b->num_nextn_predict_layers == 0),
         "run.init_from: %s has %d layers and MTP depth %d, this model %d and %d: MTP modules "
-        "are numbered behind the layers, so that one would be taken for the other "
+        "are numbered behind the layers, so that one would be confused with the other "
         "(model.num_hidden_layers, model.num_nextn_predict_layers)",
         init->dir, a->num_hidden_layers, a->num_nextn_predict_layers, b->num_hidden_layers,
         b->num_nextn_predict_layers);
@@ -51,11 +51,11 @@ static void check_fit(const struct init_from *init, const struct run *run)
     if (differ.n > 0) printf("settings that differ from those of %s:\n%s", init->dir, differ.text);
     const int n = load_match_weights(run, &init->m, &missing, &unused);
     const bool good = n > 0 && (missing.n == 0 || partial);
-    if (!good) print_list(stderr, "not taken: ", &missing);
+    if (!good) print_list(stderr, "not loaded: ", &missing);
     CHECK_CODE(CODE_CONFIG, good, "run.init_from: %s has %d of the %d tensors of this model%s",
                init->dir, n, n + missing.n,
                n == 0 ? ""
-                      : "; run.init_from_partial: true takes these and starts the others with "
+                      : "; run.init_from_partial: true loads these and starts the others with "
                         "random values");
     printf("init    %d of the %d tensors of this model from %s\n", n, n + missing.n, init->dir);
     print_list(stdout, "random: ", &missing);

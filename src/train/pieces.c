@@ -114,7 +114,7 @@ static void add_experts(struct builder *b, const struct param *p, int kind, enum
         .dtype = dt, .n_dims = 2, .dim = {p->dim[1], p->dim[2]}, .n = p->dim[1] * p->dim[2]};
     int64_t first, count;
     const char *rest = strstr(p->name, "experts.");
-    CHECK(rest, "%s is no name of experts", p->name);
+    CHECK(rest, "%s is not an expert tensor name", p->name);
     rest += strlen("experts.");
     const int n_before = (int)(rest - p->name), tensor = b->to->n_tensors;
     for (int64_t e = 0; e < p->dim[0]; e++) {

@@ -69,8 +69,7 @@ static void find_candidates(struct candidates *c, const struct config *cfg, cons
     CHECK_CODE(fault.code, c->n >= 0, "%s", fault.why);
     const int n = store_try_list_unfinished(c->root, &unfinished, &fault);
     for (int i = 0; i < n; i++)
-        warn_line("%s/step-%08" PRId64 ".tmp was not finished, and is not looked at", c->root,
-                  unfinished[i]);
+        warn_line("%s/step-%08" PRId64 ".tmp is unfinished; ignored", c->root, unfinished[i]);
     free(unfinished);
     c->own = c->n > 0;
     if (c->own || !strcmp(resume, "auto")) return;
@@ -171,7 +170,7 @@ static void set_rollbacks(struct run *run, const struct ckpt_state *s, bool renu
     }
     for (int i = 0; i < run->rollbacks.samples.n; i++)
         CHECK_CODE(CODE_CONFIG, ranges_add(&run->skip, set->at[i].first, set->at[i].end),
-                   "more than %d ranges of samples are passed over", MAX_RANGES);
+                   "more than %d ranges of samples are skipped", MAX_RANGES);
 }
 
 static void say_resumed(const struct run *run, const struct manifest *m, const char *dir)
@@ -202,7 +201,7 @@ static bool next_candidate(struct run *run, struct candidates *c, char dir[CKPT_
         if (!manifest_try_read(m, dir, &fault)) text = manifest_to_text(m);
         manifest_free(m);
         if (!text && c->named) refuse_named(dir, &fault);
-        if (!text) warn_line("%s is passed over: %s", dir, fault.why);
+        if (!text) warn_line("skipping checkpoint %s (%s)", dir, fault.why);
     }
     char *shared = mesh_broadcast_text(text ? text : "");
     char *where = mesh_broadcast_text(text ? dir : "");
@@ -267,7 +266,7 @@ static bool take_first(struct run *run, struct candidates *c, bool at_start)
             if (at_start) set_rollbacks(run, &m.state, renumbered);
         } else if (run->mesh.rank == 0) {
             if (c->named) refuse_named(dir, &fault);
-            warn_line("%s is passed over: %s", dir, fault.why);
+            warn_line("skipping checkpoint %s (%s)", dir, fault.why);
         }
         manifest_free(&m);
     }

@@ -276,7 +276,7 @@ static void give_up(struct run *run, struct saver *s, const struct fault *mine)
     const bool spoiled = comm_lowest_rank(&run->comm, mine->code == CODE_INTERNAL) < run->mesh.size;
     if (spoiled || run->cfg->checkpoint.on_error == ON_ERROR_STOP)
         AGREE(MPI_COMM_WORLD, mine->code == CODE_DONE, mine->code, why);
-    if (run->mesh.rank == lowest) warn_line("%s%s", why, ends ? "" : "; training goes on");
+    if (run->mesh.rank == lowest) warn_line("%s%s", why, ends ? "" : "; training continues");
 }
 
 void save_start(struct run *run)

@@ -112,7 +112,7 @@ static void report(struct run *run, const struct rollback_report *r)
     metrics_rollback(run->metrics, r);
     if (run->mesh.rank == run->spike.rank)
         warn_line("step %lld: %s; back to the checkpoint of step %lld, samples %lld to %lld are "
-                  "passed over (rollback %d of at most %d)",
+                  "skipped (rollback %d of at most %d)",
                   (long long)r->spike_step, run->spike.what, (long long)r->step,
                   (long long)r->skip.first, (long long)r->skip.end - 1, r->n,
                   run->cfg->train.max_rollbacks);
@@ -132,7 +132,7 @@ void run_roll_back(struct run *run)
     const struct range range = samples_around(run, from.step);
     const bool fits = ranges_add(&run->skip, range.first, range.end) &&
                       ranges_add(&run->rollbacks.samples, range.first, range.end);
-    CHECK(fits, "%d ranges of samples are passed over", run->skip.n);
+    CHECK(fits, "%d ranges of samples are skipped", run->skip.n);
     run->rollbacks.n++;
     const struct rollback_report r = {.n = run->rollbacks.n,
                                       .step = run->progress.step,

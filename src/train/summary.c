@@ -59,7 +59,7 @@ static void print_mesh(const struct run *run)
     if (run->peak_flops > 0)
         printf("peak    %.1f GFLOP/s (%s)\n", run->peak_flops * 1e-9, run->peak_source);
     else
-        printf("peak    unknown: speed is told without a share of it\n");
+        printf("peak    unknown: utilisation not reported\n");
     print_threads(run);
     print_idle_gpus(run);
     if (m->core_sharers > mesh_cores())
@@ -197,6 +197,6 @@ void run_print_memory(struct run *run)
         printf("%s %s %.0f of %.0f", i ? "," : "", memory_role_name(i), m[0], m[1]);
         if (m[2] > m[1]) printf(" (up to %.0f)", m[2]);
     }
-    printf("\nmemory  %.0f MiB resident at most, all ranks together\n", resident / (1 << 20));
+    printf("\nmemory  %.0f MiB peak resident, all ranks together\n", resident / (1 << 20));
     fflush(stdout);
 }

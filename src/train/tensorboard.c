@@ -113,7 +113,8 @@ static uint32_t masked_crc(const void *data, size_t n)
 
 static void give_up(struct tensorboard *tb, const char *what)
 {
-    warn_line("%s %s: %s; TensorBoard gets no more of this run", what, tb->path, strerror(errno));
+    warn_line("%s %s: %s; TensorBoard output of this run stops here", what, tb->path,
+              strerror(errno));
     if (tb->fd >= 0) close(tb->fd);
     tb->fd = -1;
 }

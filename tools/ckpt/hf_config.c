@@ -225,7 +225,7 @@ static void put_id(struct hf_reader *r, const char *key, const char *preset)
     const bool is_none = json_is_integer(first) &&
                          (json_number_value(first) < 0 || json_number_value(first) >= vocab);
     if (is_none)
-        fprintf(r->notes, "%s %lld is no id of the vocabulary: taken for null\n", key,
+        fprintf(r->notes, "%s %lld is not an id of the vocabulary: treated as null\n", key,
                 (long long)json_integer_value(first));
     else if (first)
         put(r, key, first);

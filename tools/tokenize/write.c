@@ -289,7 +289,7 @@ static void report_notes(const struct job *job)
         warn_line("%ld bad line%s left out; the first: %s", (long)notes->n_bad_lines,
                   text_s(notes->n_bad_lines), notes->bad_line);
     if (notes->n_bad_bytes > 0)
-        warn_line("%ld byte%s that %s no UTF-8 kept as they are; the first: %s",
+        warn_line("%ld byte%s that %s not UTF-8 kept as they are; the first: %s",
                   (long)notes->n_bad_bytes, text_s(notes->n_bad_bytes),
                   notes->n_bad_bytes == 1 ? "is" : "are", notes->bad_byte);
     if (job->o->separator && notes->n_separators == 0)
