@@ -1,6 +1,6 @@
-# What the documents show of plans, checks, shards and the demo's data is what the programs print,
-# and the files and functions that they name are there.
-#TEST timeout=60
+# What the documents show of plans, checks, shards, the demo's data and a first run is what the
+# programs print, and the files and functions that they name are there.
+#TEST timeout=120
 . tests/lib_test.sh
 root=$PWD
 perl tests/docs_names README.md docs/*.md data/README.md configs/README.md tests/README.md
