@@ -310,16 +310,22 @@ static void remove_checkpoints(const struct run *run)
     CHECK_CODE(fault.code, !bad, "%s", fault.why);
 }
 
-/* Later checkpoints are broken, or of steps that will be done again. */
-static void set_later_aside(const struct run *run)
+/* At the start only: later the run itself has written newer ones. */
+static void warn_of_missing_save(const struct run *run)
 {
     char root[CKPT_PATH];
-    struct fault fault = {0};
     const int64_t last = rundir_last_save(run->cfg->run.dir);
     if (last > run->newest)
         warn_line("metrics.jsonl reports a checkpoint of step %lld that is not in %s any more; its "
                   "steps after %lld are trained again",
                   (long long)last, save_root(run->cfg, root), (long long)run->progress.step);
+}
+
+/* Later checkpoints are broken, or of steps that will be done again. */
+static void set_later_aside(const struct run *run)
+{
+    char root[CKPT_PATH];
+    struct fault fault = {0};
     const int n = store_try_set_aside(save_root(run->cfg, root), run->progress.step, &fault);
     CHECK_CODE(fault.code, n >= 0, "%s", fault.why);
     if (n > 0) printf("resume  renamed %d later checkpoints to *.left\n", n);
@@ -379,6 +385,7 @@ void run_begin(struct run *run)
     init_from_open(&init, run);
     if (run->mesh.rank == 0) own_dir(run);
     if (run->mesh.rank == 0 && run->resumed_own) {
+        warn_of_missing_save(run);
         set_later_aside(run);
         has_eval = rundir_cut_metrics(run->cfg->run.dir, run->progress.step, run->rollbacks.n);
     } else if (run->mesh.rank == 0) {
