@@ -3,7 +3,7 @@
 # whole checkpoint and ends as if nothing had happened. Nothing has its name before it is on disk.
 . tests/lib_train.sh
 . tests/lib_faulty.sh
-tests/kill_proof 10 "${KILL_SEED:-3}" 1 4 || fail "see above"
+tests/kill_proof 6 "${KILL_SEED:-3}" 1 4 || fail "see above"
 
 # Each file is synced after its last write, by each of its writers, before the manifest is begun;
 # the manifest and the directory are synced before the directory gets its name.

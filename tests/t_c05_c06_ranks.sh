@@ -17,9 +17,7 @@ through() {
     same_checkpoint "whole$t_np" "parts$t_np" 3
 }
 
-later through 1
 later through 3
-later through 5
 later through 7
 later through 8 topology.ep=8 model.q_lora_rank=1 model.kv_lora_rank=7
 finish

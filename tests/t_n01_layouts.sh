@@ -27,7 +27,7 @@ LAYOUTS
 clip=$(perl -MJSON::PP -ne '$r = decode_json($_);
     print $r->{grad_norm} / 2 if defined $r->{loss} && $r->{step} == 1' "$tmp/np1/metrics.jsonl")
 must_train clip-np1 1 optimizer.clip="$clip"
-for mesh in 'ep=4' 'tp=2 topology.ep=2' 'tp=2 topology.ep=4'; do
+for mesh in 'tp=2 topology.ep=2' 'tp=2 topology.ep=4'; do
     must_train clip-mesh 4 topology.$mesh optimizer.clip="$clip"
     same clip-np1 clip-mesh 1e-5
 done
