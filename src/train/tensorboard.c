@@ -39,7 +39,7 @@ static void put(struct message *m, const void *bytes, size_t n)
         m->at = realloc(m->at, m->room);
         CHECK(m->at, "no memory for an event of %zu bytes", m->room);
     }
-    memcpy(m->at + m->n, bytes, n);
+    if (n > 0) memcpy(m->at + m->n, bytes, n); /* an empty message may be NULL */
     m->n += n;
 }
 
